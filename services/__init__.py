@@ -1,0 +1,1 @@
+"""Services beside the hub; each runs as ``python -m services.<name>``."""

@@ -1,0 +1,3 @@
+module devcluster/coredns
+
+go 1.26.0

@@ -1,0 +1,1 @@
+"""Tests, and the development cluster that they run on."""

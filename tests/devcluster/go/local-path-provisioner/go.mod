@@ -4,6 +4,9 @@ go 1.26.0
 
 tool github.com/rancher/local-path-provisioner
 
+// What is built; the block below it is what these ask for.
+require github.com/rancher/local-path-provisioner v0.0.30 // indirect
+
 require (
 	github.com/Sirupsen/logrus v0.11.0 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
@@ -35,7 +38,6 @@ require (
 	github.com/prometheus/client_model v0.3.0 // indirect
 	github.com/prometheus/common v0.32.1 // indirect
 	github.com/prometheus/procfs v0.8.0 // indirect
-	github.com/rancher/local-path-provisioner v0.0.30 // indirect
 	github.com/spf13/pflag v1.0.5 // indirect
 	github.com/urfave/cli v1.19.1 // indirect
 	golang.org/x/crypto v0.25.0 // indirect

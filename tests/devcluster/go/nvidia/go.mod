@@ -8,11 +8,13 @@ tool (
 	github.com/NVIDIA/k8s-device-plugin/cmd/nvidia-device-plugin
 )
 
+// What is built; the block below it is what these ask for.
+require github.com/NVIDIA/k8s-device-plugin v0.18.0 // indirect
+
 require (
 	github.com/NVIDIA/go-gpuallocator v0.6.0 // indirect
 	github.com/NVIDIA/go-nvlib v0.8.1 // indirect
 	github.com/NVIDIA/go-nvml v0.13.0-1 // indirect
-	github.com/NVIDIA/k8s-device-plugin v0.18.0 // indirect
 	github.com/NVIDIA/nvidia-container-toolkit v1.18.0 // indirect
 	github.com/cpuguy83/go-md2man/v2 v2.0.7 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect

@@ -1,0 +1,94 @@
+"""One real node, as the supervisor, the addons and the tests use it.
+
+A node is a set of network, mount, process and host-name namespaces with a kubelet, containerd and kube-proxy
+of its own. It shares the host's file system except that `/run`, `/var/lib`, `/var/log` and `/var/lib/kubelet`
+are its own: what is written there never reaches the host.
+
+Shell: enters namespaces.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.devcluster.errors import CommandFailed
+from tests.devcluster.processes import Process, Processes
+from tests.devcluster.spec import NodeSpec
+
+CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
+"""As seen inside a node: each has its own `/run`."""
+
+
+class Node:
+    """A handle: any root process of the host may make one for a running cluster."""
+
+    def __init__(
+        self,
+        spec: NodeSpec,
+        *,
+        address: str,
+        pod_cidr: str,
+        state_dir: Path,
+        logs_dir: Path,
+        processes: Processes,
+    ) -> None:
+        self.spec = spec
+        self.name = spec.name
+        self.address = address
+        """InternalIP; kubelet and host-network pods listen there, and the host reaches it."""
+        self.pod_cidr = pod_cidr
+        self.state_dir = state_dir
+        """Folder on the host, seen at the same path inside: the place for files of addons too."""
+        self.logs_dir = logs_dir
+        self.certs_dir = state_dir / "certs.d"
+        """containerd's registry configuration, read at each pull: `<host:port>/hosts.toml`."""
+        self.kubelet_dir = state_dir / "kubelet"
+        """What is `/var/lib/kubelet` inside."""
+        self._processes = processes
+
+    @property
+    def init_pid(self) -> int:
+        """Host process id of the node's first process; its namespaces are the node's."""
+        return int((self.state_dir / "init.pid").read_text())
+
+    def enter(self, argv: Sequence[str | Path]) -> list[str]:
+        """The command line that runs `argv` inside; the program is the child of what it starts."""
+        inside = ["setpriv", "--pdeathsig", "KILL", "--", *(str(word) for word in argv)]
+        return ["nsenter", f"--target={self.init_pid}", "--net", "--mount", "--pid", "--uts", "--", *inside]
+
+    def popen(
+        self, name: str, argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None
+    ) -> Process:
+        """Start a program inside; it ends with the node and with this Python process.
+
+        Its full name is `<node>/<name>` and it logs to `logs_dir/<name>.log`.
+        """
+        return self._processes.start(
+            f"{self.name}/{name}", self.enter(argv), log=self.logs_dir / f"{name}.log", env=env, wrapped=True
+        )
+
+    def run(self, argv: Sequence[str | Path], *, input: bytes | None = None, timeout: float = 60) -> str:  # noqa: A002
+        """Run a command inside to its end and return what it printed; raises `CommandFailed`."""
+        done = subprocess.run(
+            self.enter(argv),
+            input=input,
+            stdin=subprocess.DEVNULL if input is None else None,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(self._processes.env),
+            timeout=timeout,
+            check=False,
+        )
+        if done.returncode:
+            raise CommandFailed(
+                [str(word) for word in argv],
+                done.returncode,
+                f"(on node {self.name})\n{done.stderr.decode(errors='replace')}",
+            )
+        return done.stdout.decode()
+
+    def import_image(self, path: Path) -> None:
+        """Put an image into the node's store, as if preloaded; `path` is an OCI layout folder or archive."""
+        raise NotImplementedError

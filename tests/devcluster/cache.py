@@ -110,6 +110,18 @@ def lock_if_free(name: str) -> Iterator[bool]:
             yield True
 
 
+def size_bytes(path: Path) -> int:
+    """What a file or folder occupies on disk; a file with several names counts once."""
+    if not path.is_dir():
+        return path.stat().st_blocks * 512 if path.exists() else 0
+    blocks: dict[tuple[int, int], int] = {}
+    for folder, _, files in os.walk(path):
+        for name in files:
+            status = os.lstat(os.path.join(folder, name))  # noqa: PTH118 - a hundred thousand files
+            blocks[status.st_dev, status.st_ino] = status.st_blocks
+    return sum(blocks.values()) * 512
+
+
 def drop_unused(kind: str, *, days: float) -> list[Path]:
     """Remove key folders of `kind` that were not wanted for so many days; returns those removed."""
     oldest = time.time() - days * 86400

@@ -1,0 +1,99 @@
+"""The vocabulary of the catalog, whole: ``apiVersion: gpu-workspaces/v1``, ``kind: Catalog``.
+
+Pure: no clock, no network.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Literal
+
+from pydantic import Field
+
+from .base import EnvName, Key, Model, Name
+from .choices import Choice, ChoiceRef, Option
+from .images import CustomImage, Image
+from .policy import Access, Price, Security, Session
+from .pools import ExclusiveGpu, Gpu, MigGpu, MpsGpu, Pool, TimeSlicedGpu, Toleration
+from .profiles import Alias, Profile, ProfileRef, State, Target, parse_profile_ref
+from .resources import CpuAmount, GpuRequest, MemoryAmount, PartialResources, Resources
+from .storage import Checkpoints, Home, Mount, Nfs, Scratch, Storage
+from .teams import Quota, Team
+
+API_VERSION = "gpu-workspaces/v1"
+KIND = "Catalog"
+
+
+class Defaults(Model):
+    """What profiles get that do not say otherwise, key by key: a profile's `home` replaces this `home`."""
+
+    profile: Target | None = None
+    """The profile that is preselected; None preselects none."""
+    storage: Storage = Storage()
+    session: Session = Session()
+    security: Security = Security()
+    access: Access | None = None
+    environment: dict[EnvName, str] = Field(default_factory=dict)
+
+
+class Catalog(Model):
+    """Every workspace that is offered, and what it is made of."""
+
+    api_version: Literal["gpu-workspaces/v1"]
+    kind: Literal["Catalog"]
+    images: dict[Key, Image] = Field(default_factory=dict)
+    pools: dict[Name, Pool] = Field(default_factory=dict)
+    teams: dict[Name, Team] = Field(default_factory=dict)
+    option_sets: dict[Key, Choice] = Field(default_factory=dict)
+    """Choices that several profiles use."""
+    defaults: Defaults = Defaults()
+    aliases: dict[Name, Target] = Field(default_factory=dict)
+    """Further names: `{llm: gpu-full-llm-dev@latest}`. They work in links and REST requests."""
+    profiles: tuple[Profile, ...]
+
+    @cached_property
+    def by_key(self) -> dict[tuple[str, int], Profile]:
+        """Profiles by name and version."""
+        return {profile.key: profile for profile in self.profiles}
+
+
+__all__ = [
+    "API_VERSION",
+    "KIND",
+    "Access",
+    "Alias",
+    "Catalog",
+    "Checkpoints",
+    "Choice",
+    "ChoiceRef",
+    "CpuAmount",
+    "CustomImage",
+    "Defaults",
+    "ExclusiveGpu",
+    "Gpu",
+    "GpuRequest",
+    "Home",
+    "Image",
+    "MemoryAmount",
+    "MigGpu",
+    "Mount",
+    "MpsGpu",
+    "Nfs",
+    "Option",
+    "PartialResources",
+    "Pool",
+    "Price",
+    "Profile",
+    "ProfileRef",
+    "Quota",
+    "Resources",
+    "Scratch",
+    "Security",
+    "Session",
+    "State",
+    "Storage",
+    "Team",
+    "TimeSlicedGpu",
+    "Toleration",
+    "parse_profile_ref",
+]

@@ -1,0 +1,78 @@
+"""Processors, memory and GPUs of one workspace.
+
+Pure: no clock, no network.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import model_validator
+
+from .base import Count, Cpu, Memory, Model, Name, Text
+
+
+class _Amount(Model):
+    """A request and a limit. One plain value stands for both."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand(cls, value: Any) -> Any:
+        if isinstance(value, str | int | float) and not isinstance(value, bool):
+            return {"request": value, "limit": value}
+        return value
+
+
+class CpuAmount(_Amount):
+    """Processors. `cpu: 4` is short for a request and a limit of 4."""
+
+    request: Cpu
+    """Reserved for the workspace (millicores)."""
+    limit: Cpu | None = None
+    """Never more than this (millicores); left out, the workspace may use what the node has free."""
+
+
+class MemoryAmount(_Amount):
+    """Memory. `memory: 16Gi` is short for a request and a limit of 16Gi."""
+
+    request: Memory
+    """Reserved for the workspace (bytes)."""
+    limit: Memory | None = None
+    """Above this the workspace is killed (bytes); left out, it may use what the node has free."""
+
+
+class GpuRequest(Model):
+    """GPUs from one pool. Request and limit are the same, as Kubernetes demands."""
+
+    pool: Name
+    """Where they come from, and with that what they are."""
+    count: Count = 1
+    """How many cards, slices or shares."""
+    slice: Text | None = None
+    """MIG profile such as `1g.18gb`; may be left out if the pool has one size only."""
+
+
+class Resources(Model):
+    """What a workspace gets."""
+
+    cpu: CpuAmount
+    memory: MemoryAmount
+    gpu: GpuRequest | None = None
+    """GPUs of exactly one kind; absent for none."""
+    pool: Name | None = None
+    """Where a workspace without GPU is placed; with GPUs their pool decides."""
+
+
+class PartialResources(Model):
+    """What an option changes; what it leaves out stays as in the profile."""
+
+    cpu: CpuAmount | None = None
+    memory: MemoryAmount | None = None
+    gpu: GpuRequest | None = None
+    """Replaces the GPU of the profile as a whole; an explicit `null` takes it away."""
+    pool: Name | None = None
+
+    def apply_to(self, base: Resources) -> Resources:
+        """Give `base` with what is written here put in its place."""
+        written = {key: getattr(self, key) for key in self.model_fields_set}
+        return base.model_copy(update=written)

@@ -1,0 +1,92 @@
+"""Where files are in a workspace, and which of them survive a stop.
+
+Pure: no clock, no network.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from .base import EnvName, Flag, Memory, Model, MountPath, Name, Text
+
+AccessMode = Literal["ReadWriteOnce", "ReadWriteMany", "ReadWriteOncePod", "ReadOnlyMany"]
+
+
+class Home(Model):
+    """The user's own volume: kept when the workspace stops, the same in every workspace of the user."""
+
+    class_: Name | Text | None = Field(default=None, alias="class")
+    """StorageClass; None is the cluster's default."""
+    size: Memory | None = None
+    """Size of a new volume (bytes); left out with `claim`."""
+    access_mode: AccessMode = "ReadWriteOnce"
+    """ReadWriteOnce allows one node at a time: two workspaces of a user then share a node or wait."""
+    mount_path: MountPath = "/home/jovyan"
+    """Where it is mounted."""
+    claim: Name | None = None
+    """An existing claim that holds the homes of all users, instead of one volume each."""
+    sub_path: Text | None = None
+    """Folder inside `claim`: `{user}` stands for the escaped user name."""
+
+
+class Scratch(Model):
+    """Fast space that is gone when the workspace stops."""
+
+    type: Literal["ephemeral"] = "ephemeral"
+    size_limit: Memory
+    """Upper bound (bytes). Without `class` the node's own disk is used and the pod evicted above it."""
+    class_: Name | Text | None = Field(default=None, alias="class")
+    """StorageClass of a volume that lives as long as the pod; None uses the node's own disk."""
+    mount_path: MountPath = "/scratch"
+    """Where it is mounted."""
+
+
+class Nfs(Model):
+    """A share of an NFS server."""
+
+    server: Text
+    path: MountPath
+
+
+class Mount(Model):
+    """Data that is there already: a claim or an NFS share."""
+
+    claim: Name | None = None
+    """Existing PersistentVolumeClaim in the namespace of the workspace."""
+    nfs: Nfs | None = None
+    """Or a share of an NFS server."""
+    read_only: Flag = True
+    """Set to false on purpose only."""
+    mount_path: MountPath
+    """Where it is mounted."""
+    sub_path: Text | None = None
+    """Folder inside the volume: `{user}` and `{team}` stand for the escaped names."""
+    display_name: str = ""
+    """What users read about it."""
+
+
+class Checkpoints(Model):
+    """Object storage for checkpoints; it outlives the workspace."""
+
+    uri: Text
+    """Address: `s3://bucket/{team}/{user}/`. `{user}`, `{team}`, `{profile}` and `{server}` are filled in."""
+    env: EnvName = "CHECKPOINT_URI"
+    """Environment variable that carries the address."""
+
+
+class Storage(Model):
+    """Everything that a workspace can write to or read from."""
+
+    home: Home | None = None
+    scratch: Scratch | None = None
+    datasets: Mount | None = None
+    models: Mount | None = None
+    mounts: dict[Name, Mount] = Field(default_factory=dict)
+    """Further volumes, by a name of your own."""
+    checkpoints: Checkpoints | None = None
+    shared_memory: Memory | None = None
+    """Size of `/dev/shm` (bytes), which PyTorch's data loaders use. It counts as memory of the workspace."""
+    work_dir: MountPath | None = None
+    """Folder that JupyterLab opens and where code belongs; None is the home."""

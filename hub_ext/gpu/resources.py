@@ -1,0 +1,36 @@
+"""Names under which GPUs are asked for, and what they are worth.
+
+Source: NVIDIA device plugin v0.18 to v0.20. A MIG name is ``mig-`` and the profile with every ``+`` turned
+into a dot (internal/rm/rm.go); `renameByDefault` adds ``.shared``.
+
+Pure: no clock, no network.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .sharing import Strategy
+
+NVIDIA_GPU: Final = "nvidia.com/gpu"
+MIG_PREFIX: Final = "nvidia.com/mig-"
+SHARED_SUFFIX: Final = ".shared"
+PREFIXES: Final = ("nvidia.com/", "amd.com/", "gpu.intel.com/", "habana.ai/")
+"""Vendors whose resources are accelerators; one pod asks for one kind only."""
+
+
+def is_accelerator(resource: str) -> bool:
+    """Say whether a resource name stands for GPUs or the like."""
+    return resource.startswith(PREFIXES)
+
+
+def mig_resource(slice_name: str, strategy: Strategy = Strategy.MIXED) -> str:
+    """Name the resource of a MIG profile: ``1g.18gb+me`` is ``nvidia.com/mig-1g.18gb.me`` under `mixed`."""
+    if strategy is Strategy.SINGLE:
+        return NVIDIA_GPU
+    return MIG_PREFIX + slice_name.replace("+", ".")
+
+
+def shared_resource(*, renamed: bool, resource_name: str | None = None) -> str:
+    """Name the resource of a share: a name given in the plugin's configuration wins."""
+    return resource_name or NVIDIA_GPU + (SHARED_SUFFIX if renamed else "")

@@ -1,8 +1,8 @@
 """Builds what the development cluster runs, once, into the cache outside the checkout.
 
 Programs are asked for by name (`kubelet`, `kube-apiserver@1.34`), images as `image:NAME`, controllers'
-manifests as `manifest:NAME`. What is there already costs milliseconds; what is not is built with everything it
-needs, while a report shows how far it is. `python -m tests.devcluster.build --list` shows all names.
+manifests as `manifest:NAME`. What is there already costs milliseconds; what is not is built with everything
+it needs, while a report shows how far it is. `python -m tests.devcluster.build --list` shows all names.
 """
 
 from __future__ import annotations

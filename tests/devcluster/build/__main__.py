@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -38,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not (options.names or options.all or options.list or options.prune):
         parser().print_help()
         return 2
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the compilers are ended too
     try:
         _run(options)
     except BuildError as error:

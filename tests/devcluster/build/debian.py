@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,21 +106,43 @@ def install(packages: Iterable[str], *, missing: Iterable[str]) -> None:
         raise MissingToolsError(missing, packages, because="this machine does not have apt-get")
     if os.geteuid() != 0:
         raise MissingToolsError(missing, packages, because="only root can install them")
+    _apt_or_raise(["install", "--yes", "--no-install-recommends", *packages], missing, packages)
+
+
+def unpack_package(package: str, folder: Path) -> None:
+    """Put a Debian package's files into a folder, without installing it.
+
+    Raises `MissingToolsError` when it cannot be fetched.
+    """
+    if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
+        raise MissingToolsError(
+            [package], [package], because="this machine does not have apt-get and dpkg-deb"
+        )
+    with tempfile.TemporaryDirectory() as fetched:
+        _apt_or_raise(["download", package], [package], [package], cwd=Path(fetched))
+        (archive,) = Path(fetched).glob("*.deb")
+        subprocess.run(["dpkg-deb", "--extract", archive, folder], check=True)
+
+
+def _apt_or_raise(
+    command: list[str], missing: list[str], packages: list[str], cwd: Path | None = None
+) -> None:
+    """Run apt-get; when that fails, with fresh lists of packages once more."""
     log = cache.cache_root() / "logs" / "build" / "apt.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    command = ["install", "--yes", "--no-install-recommends", *packages]
     with cache.locked("apt"):
-        if not _apt(command, log) and not (_apt(["update"], log) and _apt(command, log)):
-            raise MissingToolsError(
-                missing, packages, because=f"apt-get failed ({log}):\n{last_lines(log)}\n"
-            )
+        done = _apt(command, log, cwd) or (_apt(["update"], log) and _apt(command, log, cwd))
+    if not done:
+        because = f"apt-get failed, see {log}:\n{last_lines(log)}\n"
+        raise MissingToolsError(missing, packages, because=because)
 
 
-def _apt(arguments: list[str], log: Path) -> bool:
+def _apt(arguments: list[str], log: Path, cwd: Path | None = None) -> bool:
     """Run apt-get without questions, after any other package manager; says whether it went well."""
     with log.open("ab") as output:
         done = subprocess.run(
             ["apt-get", "--option=DPkg::Lock::Timeout=300", *arguments],
+            cwd=cwd,
             env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
             stdin=subprocess.DEVNULL,
             stdout=output,

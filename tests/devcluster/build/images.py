@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.devcluster import cache
-from tests.devcluster.build.debian import ensure_tools
+from tests.devcluster.build.debian import ensure_tools, unpack_package
 from tests.devcluster.build.golang import pinned, program_key, program_path
 from tests.devcluster.build.oci import ARCHITECTURES, Entry, Image, write_layout
 from tests.devcluster.build.plan import Pool, Shell, Step
@@ -39,6 +39,7 @@ class Recipe:
     """Writes an OCI layout folder that holds one image, named `image_reference(name, key)`."""
     needs: tuple[str, ...] = ()
     """Steps that must be done before: programs by name, images as `image:NAME`."""
+    pool: Pool = Pool.IMAGE
     seconds: float = 2
 
     def step(self) -> Step:
@@ -48,7 +49,7 @@ class Recipe:
             target=cache.entry("images", self.key, self.name),
             make=self.make,
             needs=self.needs,
-            pool=Pool.IMAGE,
+            pool=self.pool,
             seconds=self.seconds,
         )
 
@@ -133,9 +134,7 @@ def _helper() -> Recipe:
         target.mkdir()
         work = target / "work"
         work.mkdir()
-        run("apt-get", "download", package, cwd=work)
-        (archive,) = work.glob("*.deb")
-        run("dpkg-deb", "--extract", archive, work)
+        unpack_package(package, work)
         busybox, applets = work / "bin" / "busybox", work / "applets"
         run(busybox, "--list", stdout=applets)
         links = [name for name in applets.read_text().split() if name != "busybox"]

@@ -1,82 +1,103 @@
-"""A running cluster, as the addons and the tests use it.
+"""A running cluster of ours, as the addons and the tests use it.
 
-Shell: talks to the cluster.
+Shell: talks to the cluster and its supervisor.
 """
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from tests.devcluster.addresses import Addresses
-from tests.devcluster.errors import CommandFailed
+from tests.devcluster import control
+from tests.devcluster.errors import DevClusterError
+from tests.devcluster.kube import KubeCluster
 from tests.devcluster.node import Node
 from tests.devcluster.processes import Process, Processes
-from tests.devcluster.spec import ClusterSpec
+from tests.devcluster.record import Phase, Record, Status
 
 
-class Cluster:
-    """A handle: the supervisor has one, and each test process makes its own for the same cluster.
+class Cluster(KubeCluster):
+    """A handle: the supervisor has one, and each test process makes its own with `open`.
 
     What a handle starts (`popen`, `Node.popen`) ends with the process that started it.
     """
 
-    name: str
-    spec: ClusterSpec
-    state_dir: Path
-    logs_dir: Path
-    kubeconfig: Path
-    """Of an administrator; its server address is reachable from the host and, in size `nodes`, from pods."""
-    server: str
-    """URL of the API server."""
-    host_address: str
-    """Where a program on the host listens to be reached by pods; `127.0.0.1` in size `control`."""
-    registry: str
-    """`host:port` of the registry addon, for image references and `docker push`; its server listens there."""
-    addresses: Addresses
-    nodes: Mapping[str, Node]
-    programs: Mapping[str, Path]
-    """What the cluster was started with, by the names of `tests.devcluster.build`."""
+    def __init__(self, record: Record, processes: Processes | None = None) -> None:
+        self.record = record
+        folders = [program.parent for program in record.programs.values()]
+        self.processes = processes or Processes(record.state_dir, path=folders)
+        """Those that this Python process started."""
+        super().__init__(
+            record.name,
+            kubeconfig=record.kubeconfig,
+            kubectl=record.programs["kubectl"],
+            env=self.processes.env,
+        )
+        self.spec = record.spec
+        self.state_dir = record.state_dir
+        self.logs_dir = record.logs_dir
+        self.addresses = record.addresses
+        self.host_address = record.host_address
+        """Where a program on the host listens to be reached by pods; `127.0.0.1` in size `control`."""
+        self.programs: Mapping[str, Path] = record.programs
+        """What the cluster was started with, by the names of `tests.devcluster.build`."""
+        self.nodes: Mapping[str, Node] = {
+            spec.name: self._node(index) for index, spec in enumerate(record.spec.nodes)
+        }
+
+    @classmethod
+    def open(cls, state_dir: Path) -> Cluster:
+        """Make a handle of a cluster that is up; raises `StateError`."""
+        return cls(Record.load(state_dir))
+
+    def _node(self, index: int) -> Node:
+        spec = self.spec.nodes[index]
+        return Node(
+            spec,
+            address=self.addresses.node(index),
+            pod_cidr=str(self.addresses.node_pods(index)),
+            state_dir=self.state_dir / "nodes" / spec.name,
+            logs_dir=self.logs_dir / spec.name,
+            processes=self.processes,
+            programs=self.programs,
+        )
+
+    @property
+    def server(self) -> str:
+        """URL of the API server; reachable from the host and, in size `nodes`, from pods."""
+        return f"https://{self.host_address}:{self.port('kube-apiserver')}"
+
+    @property
+    def registry(self) -> str:
+        """`host:port` of the registry addon, for image references; its server listens there."""
+        return f"{self.host_address}:{self.port('registry')}"
 
     def node(self, name: str) -> Node:
         """The node of that name; raises `KeyError`."""
         return self.nodes[name]
 
     def port(self, name: str) -> int:
-        """A free TCP port of the host for a program called `name`: the same one in each process and call."""
-        raise NotImplementedError
+        """A free TCP port of the host for `name`: the same one in each process and call."""
+        return self.record.port(name)
 
     def popen(
         self, name: str, argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None
     ) -> Process:
         """Start a program on the host, logging to `logs_dir/<name>.log`; it ends with this Python process."""
-        raise NotImplementedError
+        return self.processes.start(name, argv, log=self.logs_dir / f"{name}.log", env=env)
 
-    def kubectl(self, *args: str, input: str | None = None, timeout: float = 60) -> str:  # noqa: A002
-        """Run kubectl as administrator and return what it printed; raises `CommandFailed`."""
-        raise NotImplementedError
+    def check(self) -> None:
+        """Raise if a program of the cluster died that nobody asked to end."""
+        self.processes.check()
+        status = Status.load(self.state_dir)
+        if status is None or status.phase is Phase.STOPPED:
+            raise DevClusterError(f"cluster {self.name!r} is not up any more")
+        if status.phase is Phase.FAILED or status.message:
+            raise DevClusterError(status.message)
 
-    def get(self, path: str) -> Any:
-        """GET an API path, such as `/api/v1/nodes/gpu-1`; raises `ApiError`."""
-        raise NotImplementedError
+    def control(self, verb: control.Verb, process: str = "") -> str:
+        """Have the supervisor stop, kill or start one of *its* processes, such as `gpu-1/kubelet`.
 
-    def apply(self, *documents: Mapping[str, Any] | Path, timeout: float = 60) -> None:
-        """Server-side apply objects, or files of them, as field manager `devcluster`."""
-        raise NotImplementedError
-
-    def wait_for(
-        self, resource: str, condition: str, *, namespace: str | None = None, timeout: float = 120
-    ) -> None:
-        """`kubectl wait`, but failing at once when a program of the cluster dies; raises `NotReady`.
-
-        `resource` as in `deployment/kueue-controller-manager`, `condition` as in `condition=Available` or
-        `jsonpath={.status.phase}=Running`.
+        Returns one line for each process with its name, state and log. Raises `StateError`.
         """
-        raise NotImplementedError
-
-    def delete_namespace(self, name: str) -> None:
-        """Delete a namespace and wait until it is gone."""
-        raise NotImplementedError
+        return control.ask(self.state_dir, verb, process)

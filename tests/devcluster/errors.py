@@ -3,10 +3,10 @@
 DevClusterError
 ├── SpecError(source, problems)              the cluster file is wrong
 ├── HostError(problem, remedy)               this machine lacks something
-├── ProcessDied(name, code, log, tail)       a program of the cluster ended by itself
-├── NotReady(what, seconds, last)            a condition did not come true in time
+├── ProcessDiedError(name, code, log, tail)       a program of the cluster ended by itself
+├── NotReadyError(what, seconds, last)            a condition did not come true in time
 ├── ApiError(method, path, status, message)  the API server refused
-├── CommandFailed(argv, code, output)        a helper command of the host failed
+├── CommandFailedError(argv, code, output)        a helper command of the host failed
 └── StateError(name, problem, remedy)        a cluster or program is up already, or is not
 """
 
@@ -39,7 +39,7 @@ class HostError(DevClusterError):
         self.remedy = remedy
 
 
-class ProcessDied(DevClusterError):
+class ProcessDiedError(DevClusterError):
     """A program of the cluster ended by itself."""
 
     def __init__(self, name: str, code: int, *, log: Path, tail: str) -> None:
@@ -50,7 +50,7 @@ class ProcessDied(DevClusterError):
         self.log = log
 
 
-class NotReady(DevClusterError):
+class NotReadyError(DevClusterError):
     """A condition did not come true in time. `last` is what was seen last."""
 
     def __init__(self, what: str, seconds: float, last: str = "") -> None:
@@ -71,7 +71,7 @@ class ApiError(DevClusterError):
         self.message = message
 
 
-class CommandFailed(DevClusterError):
+class CommandFailedError(DevClusterError):
     """A helper command of the host failed."""
 
     def __init__(self, argv: Sequence[str], code: int, output: str) -> None:

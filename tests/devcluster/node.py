@@ -13,12 +13,16 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.devcluster.errors import CommandFailed
+from tests.devcluster.errors import CommandFailedError
 from tests.devcluster.processes import Process, Processes
 from tests.devcluster.spec import NodeSpec
 
 CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
 """As seen inside a node: each has its own `/run`."""
+
+
+IMAGE_NAMESPACE = "k8s.io"
+"""Where containerd keeps what the kubelet uses."""
 
 
 class Node:
@@ -33,6 +37,7 @@ class Node:
         state_dir: Path,
         logs_dir: Path,
         processes: Processes,
+        programs: Mapping[str, Path],
     ) -> None:
         self.spec = spec
         self.name = spec.name
@@ -47,6 +52,7 @@ class Node:
         self.kubelet_dir = state_dir / "kubelet"
         """What is `/var/lib/kubelet` inside."""
         self._processes = processes
+        self._programs = programs
 
     @property
     def init_pid(self) -> int:
@@ -70,19 +76,17 @@ class Node:
         )
 
     def run(self, argv: Sequence[str | Path], *, input: bytes | None = None, timeout: float = 60) -> str:  # noqa: A002
-        """Run a command inside to its end and return what it printed; raises `CommandFailed`."""
+        """Run a command inside to its end and return what it printed; raises `CommandFailedError`."""
         done = subprocess.run(
             self.enter(argv),
-            input=input,
-            stdin=subprocess.DEVNULL if input is None else None,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            input=b"" if input is None else input,
+            capture_output=True,
             env=dict(self._processes.env),
             timeout=timeout,
             check=False,
         )
         if done.returncode:
-            raise CommandFailed(
+            raise CommandFailedError(
                 [str(word) for word in argv],
                 done.returncode,
                 f"(on node {self.name})\n{done.stderr.decode(errors='replace')}",
@@ -90,5 +94,24 @@ class Node:
         return done.stdout.decode()
 
     def import_image(self, path: Path) -> None:
-        """Put an image into the node's store, as if preloaded; `path` is an OCI layout folder or archive."""
-        raise NotImplementedError
+        """Put an image into the node's store, as if preloaded; `path` is an OCI layout folder or an archive.
+
+        Raises `CommandFailedError`.
+        """
+        pack = ["tar", "--directory", str(path), "--create", "."] if path.is_dir() else ["cat", str(path)]
+        argv = self.enter([self._programs["ctr"], "--namespace", IMAGE_NAMESPACE, "images", "import", "-"])
+        with (
+            subprocess.Popen(pack, stdout=subprocess.PIPE) as packing,
+            subprocess.Popen(
+                argv,
+                stdin=packing.stdout,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=dict(self._processes.env),
+            ) as importing,
+        ):
+            assert packing.stdout is not None
+            packing.stdout.close()  # so that packing ends when the import gives up
+            output = importing.communicate()[0].decode(errors="replace")
+        if importing.returncode:
+            raise CommandFailedError(argv, importing.returncode, f"importing {path}:\n{output}")

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.devcluster.errors import NotReady, ProcessDied, StateError
+from tests.devcluster.errors import NotReadyError, ProcessDiedError, StateError
 
 MARK = "GPU_WORKSPACES_DEVCLUSTER"
 """Environment variable of every process of a cluster; its value is the cluster's state folder."""
@@ -68,11 +68,11 @@ class Process:
         return self._popen.poll()
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end; raises `NotReady` after `timeout` seconds."""
+        """Wait for its end; raises `NotReadyError` after `timeout` seconds."""
         try:
             return self._popen.wait(timeout)
         except subprocess.TimeoutExpired:
-            raise NotReady(f"{self.name} to end", timeout or 0, tail(self.log)) from None
+            raise NotReadyError(f"{self.name} to end", timeout or 0, tail(self.log)) from None
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the program; nothing happens if it ended already."""
@@ -106,10 +106,10 @@ class Process:
         self.stopped = False
 
     def check(self) -> None:
-        """Raise `ProcessDied` if it ended without being asked to."""
+        """Raise `ProcessDiedError` if it ended without being asked to."""
         code = self.poll()
         if code is not None and not self.stopped:
-            raise ProcessDied(self.name, code, log=self.log, tail=tail(self.log))
+            raise ProcessDiedError(self.name, code, log=self.log, tail=tail(self.log))
 
 
 class Processes:
@@ -141,7 +141,10 @@ class Processes:
         env: Mapping[str, str] | None = None,
         wrapped: bool = False,
     ) -> Process:
-        """Start a program under a name that no running one has; `wrapped` if `argv[0]` runs it as its child."""
+        """Start a program under a name that no running one has.
+
+        `wrapped`: what is started runs the program proper as its child.
+        """
         with self._lock:
             if self._closed:
                 raise StateError(
@@ -171,7 +174,7 @@ class Processes:
             return list(self._by_name.values())
 
     def check(self) -> None:
-        """Raise `ProcessDied` for the first one that ended without being asked to."""
+        """Raise `ProcessDiedError` for the first one that ended without being asked to."""
         for process in self.all():
             process.check()
 

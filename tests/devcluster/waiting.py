@@ -1,0 +1,29 @@
+"""Waiting for a condition.
+
+Shell: reads the clock and sleeps.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from tests.devcluster.errors import NotReadyError
+
+Check = Callable[[], None]
+"""Raises when it is of no use to wait any longer, because a program died."""
+POLL_SECONDS = 0.05
+
+
+def nothing() -> None:
+    """The check of a wait that nothing can cut short."""
+
+
+def until(missing: Callable[[], str | None], *, what: str, timeout: float, check: Check = nothing) -> None:
+    """Poll until nothing is `missing`; it returns what is, in words. Raises `NotReadyError`."""
+    deadline = time.monotonic() + timeout
+    while (last := missing()) is not None:
+        check()
+        if time.monotonic() > deadline:
+            raise NotReadyError(what, timeout, last)
+        time.sleep(POLL_SECONDS)

@@ -39,7 +39,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not (options.names or options.all or options.list or options.prune):
         parser().print_help()
         return 2
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the compilers are ended too
     try:
         _run(options)
     except BuildError as error:
@@ -101,4 +100,5 @@ def size(count: int) -> str:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the compilers are ended too
     sys.exit(main())

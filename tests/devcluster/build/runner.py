@@ -23,6 +23,8 @@ from tests.devcluster.build.progress import Change, Report, State
 BUILD_LOCK = "build"
 """Held shared by everyone who builds; who holds it alone may drop the build caches."""
 TICK_SECONDS = 1.0
+COULD_NOT_START = 127
+"""The exit status of a command that was not found or cannot be executed, as shells have it."""
 
 
 class StoppedError(BuildError):
@@ -75,29 +77,39 @@ class StepShell:
     ) -> None:
         """Run one command; see `plan.Shell`."""
         with contextlib.ExitStack() as files:
-            log = files.enter_context(self._log.open("ab"))
+            log = files.enter_context(self._log.open("ab", buffering=0))
             log.write(f"$ {' '.join(map(str, command))}\n".encode())
-            log.flush()
             output = files.enter_context(stdout.open("wb")) if stdout else log
-            process = self._processes.start(
-                command,
-                cwd=cwd,
-                env={**os.environ, **(env or {})},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=log,
-                pass_fds=(self._lock,),  # see cache.locked: the command keeps the lock if we are killed
-            )
-            status = process.wait()
-            self._processes.finished(process)
+            try:
+                process = self._processes.start(
+                    command,
+                    cwd=cwd,
+                    env={**os.environ, **(env or {})},
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=log,
+                    pass_fds=(self._lock,),  # see cache.locked: the command keeps the lock if we are killed
+                )
+            except OSError as error:
+                log.write(f"{error}\n".encode())
+                status = COULD_NOT_START
+            else:
+                status = process.wait()
+                self._processes.finished(process)
         if status:
             raise StepError(
                 step=self._step,
-                command=Path(command[0]).name + " " + " ".join(map(str, command[1:3])) + " …",
+                command=_abridged(command),
                 status=status,
                 log=self._log,
                 tail=last_lines(self._log),
             )
+
+
+def _abridged(command: Sequence[str | Path]) -> str:
+    """Enough of a command line to know it by."""
+    words = [Path(command[0]).name, *map(str, command[1:3]), *(["…"] if len(command) > 3 else [])]
+    return " ".join(words)
 
 
 def log_path(step: str) -> Path:

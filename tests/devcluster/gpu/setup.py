@@ -24,9 +24,6 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from .products import PRODUCTS, MigProfile, Product, place
 
-TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
-"""What GPU nodes carry so that nothing but GPU work lands on them."""
-
 MAX_CARDS = 16
 DRIVER_VERSION = "580.159.04"
 CUDA_VERSION = (13, 0)

@@ -1,0 +1,32 @@
+"""NVIDIA's device plugin and feature discovery on every node of the cluster file that has `gpus`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.devcluster.cluster import Cluster
+from tests.devcluster.gpu.node import DISCOVERY, MPS_DAEMON, PLUGIN, GpuNode
+from tests.devcluster.gpu.setup import GpuSetup
+from tests.devcluster.node import Node
+
+PROGRAMS = (PLUGIN, DISCOVERY, MPS_DAEMON)
+
+
+def install_on_node(cluster: Cluster, node: Node) -> None:
+    """Put the cards of the cluster file into a node, label it, and start the plugin."""
+    if node.spec.gpus is not None:
+        gpus, setup = GpuNode(cluster, node), GpuSetup.model_validate(node.spec.gpus)
+        gpus.configure(setup)
+        gpus.start(setup)
+        gpus.label()
+
+
+def install(cluster: Cluster) -> Callable[[], None]:
+    """Wait until every GPU node offers its GPUs."""
+
+    def ready() -> None:
+        for node in cluster.nodes.values():
+            if node.spec.gpus is not None:
+                GpuNode(cluster, node).wait_until_offered()
+
+    return ready

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.devcluster import cache
-from tests.devcluster.build import golang, images, manifests
+from tests.devcluster.build import golang, images, manifests, rootfs
 from tests.devcluster.build.debian import TOOLS, ensure_debian, ensure_tools
 from tests.devcluster.build.errors import (
     BuildError,
@@ -50,7 +50,7 @@ UNUSED_DAYS = 30
 
 def all_steps() -> dict[str, Step]:
     """Everything that can be built, by name."""
-    return golang.steps() | images.steps() | manifests.steps()
+    return golang.steps() | images.steps() | manifests.steps() | rootfs.steps()
 
 
 def ensure(names: Iterable[str], *, report: Report | None = None) -> dict[str, Path]:

@@ -1,0 +1,163 @@
+"""`python -m tests.demo`: build what is missing, start cluster and hub, say what to click, wait for Ctrl-C.
+
+Shell: talks to a person.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
+
+from hub_ext.catalog.load import load_catalog
+from hub_ext.catalog.model import Catalog
+from tests.demo.hub import FOLDER, IMAGE, Hub, free_port, running_hub
+from tests.demo.proxy import ensure_proxy
+from tests.demo.users import ADA, USERS, VERA
+from tests.devcluster import build, cache
+from tests.devcluster.addon import load_addons
+from tests.devcluster.bringup import NODE_TOOLS, wanted_programs
+from tests.devcluster.build.plan import Step, steps_missing
+from tests.devcluster.build.progress import duration
+from tests.devcluster.client import running
+from tests.devcluster.errors import DevClusterError, HostError
+from tests.devcluster.host import check_host
+from tests.devcluster.spec import ClusterSpec, load
+from tests.devcluster.supervisor import Stop, ignore_signals, stop_on_signals
+
+CLUSTER = FOLDER / "cluster.yaml"
+NAME = "demo"
+PORT = 8000
+IMAGE_TOOLS = ("mmdebstrap", "buildah")
+BUILD_BYTES = 20 * 2**30
+"""Free space that building everything takes for a while."""
+WATCH_SECONDS = 0.5
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(
+        prog="python -m tests.demo", description="GPU workspaces, the whole product on this machine."
+    )
+    made.add_argument("--address", default="127.0.0.1", help="where the hub listens (%(default)s)")
+    made.add_argument("--port", type=int, help=f"its port ({PORT}, or the next free one)")
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the demo; returns its exit status: 0 after Ctrl-C, 1 for what failed, 2 where it cannot run."""
+    options = parser().parse_args(arguments)
+    stop_on_signals()
+    try:
+        _, spec = load(CLUSTER)
+        check_host(spec, cache.cache_root())
+        prepare(spec)
+        port = options.port or free_port(PORT)
+        with (
+            running(CLUSTER, name=NAME) as cluster,
+            running_hub(cluster, address=options.address, port=port) as hub,
+        ):
+            say(welcome(hub, load_catalog(FOLDER / "catalog.yaml")))
+            watch(hub)
+    except Stop:
+        ignore_signals()
+        say("Stopped. Nothing is left running.")
+    except HostError as error:
+        say(f"The demo cannot run here: {error}", to=sys.stderr)
+        return 2
+    except (DevClusterError, build.BuildError) as error:
+        say(f"The demo failed: {error}", to=sys.stderr)
+        return 1
+    return 0
+
+
+def prepare(spec: ClusterSpec) -> None:
+    """Say what will be done, then have everything built and installed that the demo needs.
+
+    Raises `HostError` or `BuildError`.
+    """
+    addons = load_addons(spec.addons)
+    wanted = [*wanted_programs(spec, addons).values(), f"image:{IMAGE}"]
+    missing = steps_missing(wanted, build.all_steps())
+    say(announcement(spec, missing))
+    if missing:
+        _check_space(cache.cache_root())
+    tools = {*NODE_TOOLS, *(tool for addon in addons for tool in addon.tools)}
+    build.ensure_tools([*sorted(tools), *(IMAGE_TOOLS if missing else ())])
+    ensure_proxy()
+    build.ensure(wanted)
+    if missing:
+        build.prune()
+
+
+def announcement(spec: ClusterSpec, missing: Sequence[Step]) -> str:
+    """What the demo is about to do and how long that takes."""
+    seconds = sum(step.seconds for step in missing)
+    first = (
+        f"build {len(missing)} parts into {cache.cache_root()}: about {duration(seconds)} on two cores, "
+        f"once, with up to {BUILD_BYTES // 2**30} GB of disk while it runs"
+        if missing
+        else f"nothing to build: all is in {cache.cache_root()}"
+    )
+    return (
+        "GPU workspaces for JupyterHub, the whole product on this machine:\n"
+        f"  1. {first}\n"
+        f"  2. start Kubernetes with {len(spec.nodes)} nodes: {', '.join(node.name for node in spec.nodes)}\n"
+        "  3. start JupyterHub and its proxy\n"
+        "The GPU driver below NVIDIA's device plugin is imitated and the notebook image stands on Debian "
+        "instead of CUDA; all else is real.\n"
+        "Ctrl-C ends it at any time and leaves nothing running; what is built stays.\n"
+    )
+
+
+def welcome(hub: Hub, catalog: Catalog) -> str:
+    """Where to click."""
+    teams = {group: team.display_name for team in catalog.teams.values() for group in team.groups}
+    people = "\n".join(
+        f"    {user.name:6} password: {user.password}   team: {teams[user.group]}" for user in USERS
+    )
+    return f"""
+The hub is ready: {hub.url}
+
+{people}
+
+  1. Sign in as {ADA.name}, choose "GPU slice" and press Start. The first start on a node pulls the image.
+  2. In a notebook: import os; os.environ["NVIDIA_VISIBLE_DEVICES"] is the slice that the device plugin gave.
+  3. Sign in as {VERA.name} in a private window: the full card is greyed out and says why.
+  4. File, Hub Control Panel, Stop My Server; start again: your files are still there.
+
+  kubectl: KUBECONFIG={hub.cluster.kubeconfig} {hub.cluster.programs["kubectl"]} get pods -A
+  logs:    {hub.cluster.logs_dir}
+
+Ctrl-C stops everything.
+"""
+
+
+def watch(hub: Hub) -> None:
+    """Wait for a signal to end; raises `DevClusterError` when the hub or the cluster breaks down."""
+    while True:
+        hub.check()
+        time.sleep(WATCH_SECONDS)
+
+
+def say(text: str, to: TextIO | None = None) -> None:
+    """Print at once, also into a pipe."""
+    print(text, file=to or sys.stdout, flush=True)
+
+
+def _check_space(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(folder).free
+    if free < BUILD_BYTES:
+        raise HostError(
+            f"building takes up to {BUILD_BYTES // 2**30} GB, and {folder} has {free // 2**30} GB free",
+            f"free some space, or set {cache.ROOT_VARIABLE} to a folder on a larger disk",
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,123 @@
+"""The demo's hub on a running cluster: JupyterHub and its proxy, with a hub's rights and no more.
+
+Shell: starts programs, talks to the cluster.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import yaml
+
+from tests.demo.proxy import ensure_proxy
+from tests.devcluster.addons.registry import Registry
+from tests.devcluster.cluster import Cluster
+from tests.devcluster.processes import Process
+from tests.devcluster.record import is_free
+from tests.devcluster.waiting import until
+
+FOLDER = Path(__file__).parent
+NAMESPACE = "workspaces"
+ACCOUNT = "hub"
+IMAGE = "notebook"
+START_SECONDS = 90
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hub:
+    """A running hub."""
+
+    url: str
+    """What to open in a browser."""
+    cluster: Cluster
+    process: Process
+
+    def check(self) -> None:
+        """Raise `DevClusterError` if the hub ended or the cluster broke down."""
+        self.process.check()
+        self.cluster.check()
+
+
+@contextlib.contextmanager
+def running_hub(cluster: Cluster, *, address: str = "127.0.0.1", port: int = 0) -> Iterator[Hub]:
+    """Start the hub and yield it once it answers; it ends with the block.
+
+    Parameters
+    ----------
+    address
+        Where it listens for browsers.
+    port
+        0 takes any free one.
+
+    Raises `DevClusterError`.
+    """
+    folder = cluster.state_dir / "hub"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    url = f"http://{address}:{port or cluster.port('hub-public')}"
+    cluster.apply(FOLDER / "hub.yaml")
+    settings = {
+        "catalog": str(_write_catalog(cluster, folder)),
+        "folder": str(folder),
+        "hub_url": f"http://{cluster.host_address}:{cluster.port('hub')}",
+        "namespace": NAMESPACE,
+        "proxy": [str(shutil.which("node")), str(ensure_proxy())],
+        "proxy_api_url": f"http://127.0.0.1:{cluster.port('proxy-api')}",
+        "url": url,
+    }
+    environment = {
+        "DEMO": json.dumps(settings),
+        "KUBECONFIG": str(_write_kubeconfig(cluster, folder)),
+        "PYTHONPATH": str(FOLDER.parents[1]),
+    }
+    config = FOLDER / "jupyterhub_config.py"
+    process = cluster.popen("hub", [sys.executable, "-m", "jupyterhub", "--config", config], env=environment)
+    hub = Hub(url=url, cluster=cluster, process=process)
+    try:
+        _wait_until_answering(hub)
+        yield hub
+    finally:
+        process.stop(timeout=15)
+
+
+def free_port(preferred: int) -> int:
+    """The preferred port, or the next one that nobody listens on."""
+    return next(port for port in range(preferred, preferred + 100) if is_free(port))
+
+
+def _write_catalog(cluster: Cluster, folder: Path) -> Path:
+    """The demo's catalog, with the image as this cluster's registry offers it."""
+    catalog = yaml.safe_load((FOLDER / "catalog.yaml").read_text())
+    catalog["images"][IMAGE]["ref"] = Registry(cluster).publish_built(IMAGE)
+    path = folder / "catalog.yaml"
+    path.write_text(yaml.safe_dump(catalog, sort_keys=False))
+    return path
+
+
+def _write_kubeconfig(cluster: Cluster, folder: Path) -> Path:
+    """A kubeconfig of the hub's own account."""
+    config = json.loads(cluster.kubectl("config", "view", "--raw", "--output=json"))
+    token = cluster.kubectl("create", "token", ACCOUNT, f"--namespace={NAMESPACE}", "--duration=48h").strip()
+    for user in config["users"]:
+        user["user"] = {"token": token}
+    path = folder / "kubeconfig"
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(config))
+    return path
+
+
+def _wait_until_answering(hub: Hub) -> None:
+    def missing() -> str | None:
+        try:
+            answer = httpx.get(f"{hub.url}/hub/health", timeout=5, trust_env=False)
+        except httpx.TransportError as error:
+            return repr(error)
+        return None if answer.is_success else f"HTTP {answer.status_code}"
+
+    until(missing, what=f"hub at {hub.url}", timeout=START_SECONDS, check=hub.check)

@@ -107,8 +107,6 @@ def act(process: Process, verb: Verb) -> None:
 def describe(process: Process) -> str:
     """One line: name, state, log."""
     code = process.poll()
-    if code is None:
-        state = f"runs ({process.pid})"
-    else:
-        state = "stopped" if process.stopped else f"died ({code})"
+    ended = "stopped" if process.stopped else f"died ({code})"
+    state = f"runs ({process.pid})" if code is None else ended
     return f"{process.name:32} {state:16} {process.log}"

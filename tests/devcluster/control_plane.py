@@ -172,7 +172,7 @@ def scheduler(plane: ControlPlane) -> list[str]:
 
 
 def _kubeconfig(plane: ControlPlane, user: str, pair: Pair) -> Path:
-    file = plane.folder / f"{user.removeprefix('system:')}.kubeconfig"
+    file = plane.folder / "pki" / f"{user.removeprefix('system:')}.kubeconfig"
     return plane.secrets.authority.kubeconfig(
         file, server=plane.server, cluster="devcluster", user=user, pair=pair
     )

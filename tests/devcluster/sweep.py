@@ -1,0 +1,123 @@
+"""Clearing up after a cluster, however its supervisor ended.
+
+Each supervisor has a sweeper beside it, `python -m tests.devcluster.sweep <state folder>`: it waits at a pipe
+that breaks when the supervisor is gone, killed or not, and then removes what the kernel does not: processes
+that escaped, cgroups, bulky files. Logs stay, for the messages that name them. Sweeping twice does no harm,
+and the next start sweeps what even the sweeper could not.
+
+Shell: kills processes, removes cgroups and files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.devcluster import cache, cgroups, claims
+from tests.devcluster.errors import DevClusterError, StateError
+from tests.devcluster.processes import MARK
+from tests.devcluster.record import Phase, Record, Status
+from tests.devcluster.waiting import until
+
+VOLATILE = ("etcd", "nodes", "apiserver", "pki", ".kube", "ports.json", "admin.kubeconfig", "control.sock")
+"""What is removed from a state folder; logs and the record of what was there stay."""
+KILL_SECONDS = 20
+
+
+def sweep(state_dir: Path) -> None:
+    """Remove all traces of a dead cluster but its logs; raises `NotReadyError` if something stays."""
+    until(
+        lambda: _kill_marked(state_dir),
+        what=f"the processes of cluster {state_dir.name!r} to end",
+        timeout=KILL_SECONDS,
+    )
+    with contextlib.suppress(StateError):  # killed before it wrote its record: nothing was made yet
+        cgroups.remove(Record.load(state_dir).cgroup)
+    for name in VOLATILE:
+        cache.remove(state_dir / name)
+    status = Status.load(state_dir)
+    if status is not None and status.phase is not Phase.FAILED:
+        Status(phase=Phase.STOPPED).save(state_dir)
+
+
+def sweep_dead() -> None:
+    """Sweep every cluster of this cache that is not up and has something left."""
+    for state_dir in claims.state_dirs():
+        if not needs_sweep(state_dir):
+            continue
+        descriptor = claims.try_lock(f"name-{state_dir.name}")
+        if descriptor is not None:
+            try:
+                sweep(state_dir)
+            finally:
+                os.close(descriptor)
+
+
+def needs_sweep(state_dir: Path) -> bool:
+    """Whether a cluster was not swept since its last start."""
+    return any((state_dir / name).exists() for name in VOLATILE)
+
+
+def _kill_marked(state_dir: Path) -> str | None:
+    """Kill the cluster's processes; returns which there were."""
+    pids = marked(state_dir)
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return f"processes {pids} are still there" if pids else None
+
+
+def marked(state_dir: Path) -> list[int]:
+    """Ids of the processes that carry a cluster's mark, as far as this user may look."""
+    mark = f"{MARK}={state_dir}".encode()
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError):
+                if mark in (folder / "environ").read_bytes().split(b"\0"):
+                    found.append(int(folder.name))
+    return found
+
+
+class Sweeper:
+    """The process that sweeps when this one is gone; it holds the cluster's locks as well."""
+
+    def __init__(self, state_dir: Path, locks: Sequence[int]) -> None:
+        reading, self._writing = os.pipe()
+        with (state_dir / "logs" / "sweeper.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.devcluster.sweep", str(state_dir)],
+                cwd=Path(__file__).parents[2],
+                stdin=reading,
+                stdout=log,
+                stderr=log,
+                pass_fds=locks,
+                start_new_session=True,
+            )
+        os.close(reading)
+
+    def dismiss(self) -> None:
+        """Let it have a last look, and wait for its end."""
+        os.close(self._writing)
+        self._process.wait()
+
+
+def main(state_dir: Path) -> int:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    sys.stdin.buffer.read()
+    try:
+        sweep(state_dir)
+    except (DevClusterError, OSError) as error:
+        print(f"could not clear up: {error}", flush=True)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

@@ -19,7 +19,7 @@ import yaml
 
 from tests.devcluster.addons.fault_proxy import FaultProxy
 from tests.devcluster.addons.storage import publish
-from tests.devcluster.build import ensure_image, ensure_tools
+from tests.devcluster.build import ensure_tools
 from tests.devcluster.cluster import Cluster
 from tests.devcluster.errors import StateError
 from tests.devcluster.processes import Process
@@ -29,6 +29,8 @@ from tests.devcluster.waiting import until
 USER = "puller"
 PASSWORD = "only-for-the-development-cluster"
 FOLDER = "registry"
+TOOLS = ("docker-registry", "htpasswd")
+CHECKOUT = Path(__file__).resolve().parents[3]
 
 
 class Registry:
@@ -46,6 +48,7 @@ class Registry:
         self.faults = FaultProxy(self.open_address)
         """Faults of both addresses."""
         self._storage = storage_dir(cluster)
+        self._programs = cluster.programs
 
     def publish(self, layout: Path, name: str) -> str:
         """Offer the image in an OCI layout folder as `repository[:tag]`; returns its reference by digest.
@@ -57,8 +60,8 @@ class Registry:
         return f"{self.open_address}/{repository}@{digest}"
 
     def publish_built(self, name: str) -> str:
-        """Offer an image of `tests.devcluster.build`, built if need be; returns its reference by digest."""
-        return self.publish(ensure_image(name), f"devcluster/{name}")
+        """Offer an image that the cluster was started with; returns its reference by digest."""
+        return self.publish(self._programs[f"image:{name}"], f"devcluster/{name}")
 
     def with_login(self, reference: str) -> str:
         """The same image at the address that asks for a login."""
@@ -90,9 +93,8 @@ def prepare(cluster: Cluster) -> None:
         registry.login_address: _serve(cluster, "registry-login-storage", auth=auth),
     }
     pairs = [f"{front}={upstream}" for front, (upstream, _) in behind.items()]
-    proxy = cluster.popen(
-        "registry-proxy", [sys.executable, "-m", "tests.devcluster.addons.fault_proxy", *pairs]
-    )
+    argv = [sys.executable, "-m", "tests.devcluster.addons.fault_proxy", *pairs]
+    proxy = cluster.popen("registry-proxy", argv, env={"PYTHONPATH": str(CHECKOUT)})
     for address, (_, process) in behind.items():
         for node in cluster.nodes.values():
             hosts = node.certs_dir / address / "hosts.toml"

@@ -1,0 +1,134 @@
+"""local-path-provisioner: home volumes as folders of the node on which their first pod runs.
+
+The default StorageClass binds with the first pod, keeps data for as long as the claim, and applies `fsGroup`
+(type `local`; with `hostPath` Kubernetes does not). It neither grows volumes nor enforces their size.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import yaml
+
+from tests.devcluster.addons.registry import Registry
+from tests.devcluster.cluster import Cluster
+
+PROGRAMS = ("image:local-path-provisioner", "image:helper")
+NAME = "local-path-provisioner"
+NAMESPACE = "local-path-storage"
+PROVISIONER = "rancher.io/local-path"
+STORAGE_CLASS = "local-path"
+CONFIG_DIR = "/etc/config"
+GROUP = "rbac.authorization.k8s.io"
+READ = ["get", "list", "watch"]
+WRITE = [*READ, "create", "patch", "update", "delete"]
+RULES = [
+    {
+        "apiGroups": [""],
+        "resources": ["nodes", "persistentvolumeclaims", "configmaps", "pods/log"],
+        "verbs": READ,
+    },
+    {"apiGroups": [""], "resources": ["persistentvolumes", "pods"], "verbs": WRITE},
+    {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
+    {"apiGroups": ["storage.k8s.io"], "resources": ["storageclasses"], "verbs": READ},
+]
+
+
+def install(cluster: Cluster) -> Callable[[], None]:
+    """Install it; what is returned waits until it can make volumes."""
+    registry = Registry(cluster)
+    folders = {node.name: str(node.state_dir / "volumes") for node in cluster.nodes.values()}
+    account = {"name": NAME, "namespace": NAMESPACE}
+    cluster.apply(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account},
+        {"apiVersion": f"{GROUP}/v1", "kind": "ClusterRole", "metadata": {"name": NAME}, "rules": RULES},
+        {
+            "apiVersion": f"{GROUP}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": NAME},
+            "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": NAME},
+            "subjects": [{"kind": "ServiceAccount", **account}],
+        },
+        build_config(folders, helper=registry.publish_built("helper")),
+        build_deployment(registry.publish_built("local-path-provisioner")),
+        build_storage_class(),
+    )
+    return lambda: cluster.wait_for(f"deployment/{NAME}", "condition=Available", namespace=NAMESPACE)
+
+
+def build_storage_class() -> dict[str, Any]:
+    """Build the default StorageClass."""
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {
+            "name": STORAGE_CLASS,
+            "annotations": {
+                "storageclass.kubernetes.io/is-default-class": "true",
+                "defaultVolumeType": "local",
+            },
+        },
+        "provisioner": PROVISIONER,
+        "volumeBindingMode": "WaitForFirstConsumer",
+        "reclaimPolicy": "Delete",
+    }
+
+
+def build_config(folders: dict[str, str], *, helper: str) -> dict[str, Any]:
+    """Build the provisioner's ConfigMap: each node's folder, and the pod that makes volumes there."""
+    nodes = [{"node": name, "paths": [folder]} for name, folder in folders.items()]
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "helper-pod"},
+        "spec": {
+            "priorityClassName": "system-node-critical",
+            "containers": [{"name": "helper-pod", "image": helper, "imagePullPolicy": "IfNotPresent"}],
+        },
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "local-path-config", "namespace": NAMESPACE},
+        "data": {
+            "config.json": json.dumps({"nodePathMap": nodes}),
+            "setup": '#!/bin/sh\nset -eu\nmkdir -m 0777 -p "$VOL_DIR"\n',
+            "teardown": '#!/bin/sh\nset -eu\nrm -rf "$VOL_DIR"\n',
+            "helperPod.yaml": yaml.safe_dump(pod),
+        },
+    }
+
+
+def build_deployment(image: str) -> dict[str, Any]:
+    """Build the provisioner's Deployment."""
+    labels = {"app": NAME}
+    container = {
+        "name": NAME,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "args": ["start", "--config", f"{CONFIG_DIR}/config.json"],
+        "env": [
+            {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
+            {"name": "CONFIG_MOUNT_PATH", "value": f"{CONFIG_DIR}/"},
+        ],
+        "volumeMounts": [{"name": "config", "mountPath": CONFIG_DIR}],
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": NAME, "namespace": NAMESPACE},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "serviceAccountName": NAME,
+                    "containers": [container],
+                    "volumes": [{"name": "config", "configMap": {"name": "local-path-config"}}],
+                },
+            },
+        },
+    }

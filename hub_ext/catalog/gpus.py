@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ..gpu.mig import card_fraction
 from ..gpu.resources import mig_resource, shared_resource
 from ..gpu.sharing import Semantics, Sharing, semantics
+from ..gpu.worth import share_worth, slice_worth
 from .pools import ExclusiveGpu, Gpu, MigGpu
 from .resources import GpuRequest
 
@@ -77,6 +77,6 @@ def equivalents(gpu: Gpu, slice_name: str, count: int) -> Fraction:
         case ExclusiveGpu():
             return weight * count
         case MigGpu():
-            return weight * count * card_fraction(slice_name)
+            return weight * count * slice_worth(gpu.product, slice_name)
         case _:
-            return weight * count / gpu.replicas
+            return weight * count * share_worth(gpu.replicas)

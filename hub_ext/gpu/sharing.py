@@ -74,8 +74,8 @@ def semantics(sharing: Sharing, *, count: int = 1, slice_name: str = "", replica
         case Sharing.TIME_SLICING:
             return Semantics(
                 title=f"A share of a card (up to {replicas} users)",
-                text=f"You take turns with up to {replicas - 1} others on one card. Memory is not kept apart: "
-                "somebody else can use it up, and one crash can end everybody's work on the card. "
+                text=f"You take turns with up to {replicas - 1} others on one card. Memory is not kept "
+                "apart: somebody else can use it up, and one crash can end everybody's work on the card. "
                 "Two shares would not be twice the GPU.",
                 own_memory=False,
                 own_faults=False,
@@ -84,9 +84,9 @@ def semantics(sharing: Sharing, *, count: int = 1, slice_name: str = "", replica
         case Sharing.MPS:
             return Semantics(
                 title=f"One of {replicas} equal parts of a card",
-                text=f"You run side by side with up to {replicas - 1} others on one card. Each may use one part "
-                f"in {replicas} of its memory and processors, but faults are not kept apart: one crash can end "
-                "everybody's work on the card. Two parts would not be twice the GPU.",
+                text=f"You run side by side with up to {replicas - 1} others on one card. Each may use one "
+                f"part in {replicas} of its memory and processors, but faults are not kept apart: one crash "
+                "can end everybody's work on the card. Two parts would not be twice the GPU.",
                 own_memory=False,
                 own_faults=False,
                 own_time=False,

@@ -63,7 +63,7 @@ def gpu_grant(workspace: Workspace) -> GpuGrant | None:
 def build_fragment(catalog: Catalog, workspace: Workspace, user: UserFacts) -> PodFragment:
     """Say what must be true of the pod of one workspace of one user."""
     labels, annotations = build_labels(catalog, workspace, user), build_annotations(workspace, user)
-    requests, limits = _amounts(workspace)
+    requests, limits = amounts(workspace)
     volumes, mounts = build_volumes(workspace, user, labels=labels)
     pool, security = workspace.pool, workspace.security
     tolerations = pool.tolerations if pool else ()
@@ -86,8 +86,8 @@ def build_fragment(catalog: Catalog, workspace: Workspace, user: UserFacts) -> P
         scheduler=pool.scheduler if pool else None,
         service_account=security.service_account,
         service_account_token=security.service_account_token,
-        pod_security=freeze(_pod_security(security)),
-        container_security=freeze(_container_security(security)),
+        pod_security=freeze(pod_security(security)),
+        container_security=freeze(container_security(security)),
     )
 
 
@@ -127,7 +127,8 @@ def build_annotations(workspace: Workspace, user: UserFacts) -> dict[str, str]:
     return {ANNOTATION_USER: user.name, ANNOTATION_SERVER: user.server_name, ANNOTATION_CHOICES: picks}
 
 
-def _amounts(workspace: Workspace) -> tuple[dict[str, str], dict[str, str]]:
+def amounts(workspace: Workspace) -> tuple[dict[str, str], dict[str, str]]:
+    """Give the requests and the limits of the notebook container."""
     cpu, memory, gpu = workspace.cpu, workspace.memory, gpu_grant(workspace)
     requests = {"cpu": format_cpu(cpu.request), "memory": format_bytes(memory.request)}
     limits: dict[str, str] = {}
@@ -164,7 +165,8 @@ def _cores(millis: int) -> str:
     return str(millis / 1000)
 
 
-def _pod_security(security: Security) -> dict[str, Any]:
+def pod_security(security: Security) -> dict[str, Any]:
+    """Build the pod's security context; with the catalog's defaults it fits `restricted`."""
     context: dict[str, Any] = {"seccompProfile": {"type": security.seccomp_profile}}
     if security.run_as_user != 0:
         context["runAsNonRoot"] = True
@@ -173,7 +175,8 @@ def _pod_security(security: Security) -> dict[str, Any]:
     return context
 
 
-def _container_security(security: Security) -> dict[str, Any]:
+def container_security(security: Security) -> dict[str, Any]:
+    """Build the container's security context; with the catalog's defaults it fits `restricted`."""
     context: dict[str, Any] = {"allowPrivilegeEscalation": security.allow_privilege_escalation}
     if not security.allow_privilege_escalation:
         context["capabilities"] = {"drop": ["ALL"]}

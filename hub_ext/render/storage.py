@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..catalog.compose import Workspace
-from ..catalog.model import Home, Mount, Scratch
+from ..catalog.model import Home, Mount, Scratch, Storage
 from ..names import label_value, object_name
 from ..units import format_bytes
 
 Object = Mapping[str, Any]
+Part = tuple[Object, Object]
+"""A volume, and where the notebook mounts it."""
 
 ABSENT: Final = "_none"
 """Stands for no team and for the default server. No name can be equal to it: none starts with `_`."""
@@ -74,6 +76,16 @@ def build_home_claim(
     }
 
 
+def volume_parts(workspace: Workspace) -> tuple[Part, ...]:
+    """Build volumes and mounts beside the home with the names of user and team left as fields."""
+    return tuple(_shared_parts(workspace.storage, workspace, None, {}))
+
+
+def has_names(part: Part) -> bool:
+    """Say whether a mount depends on who the user is."""
+    return _FIELD.search(part[1].get("subPath", "")) is not None
+
+
 def _claim_spec(*, access_mode: str, class_name: str | None, size: int) -> dict[str, Any]:
     spec: dict[str, Any] = {
         "accessModes": [access_mode],
@@ -95,12 +107,16 @@ def build_volumes(
     return tuple(volume for volume, _ in parts), tuple(mount for _, mount in parts)
 
 
-def _parts(
-    workspace: Workspace, user: UserFacts, labels: Mapping[str, str]
-) -> Iterator[tuple[Object, Object]]:
-    storage = workspace.storage
-    if storage.home is not None:
-        yield _home(storage.home, workspace, user)
+def _parts(workspace: Workspace, user: UserFacts, labels: Mapping[str, str]) -> Iterator[Part]:
+    home = workspace.storage.home
+    if home is not None:
+        yield _home(home, workspace, user)
+    yield from _shared_parts(workspace.storage, workspace, user, labels)
+
+
+def _shared_parts(
+    storage: Storage, workspace: Workspace, user: UserFacts | None, labels: Mapping[str, str]
+) -> Iterator[Part]:
     if storage.scratch is not None:
         yield _scratch(storage.scratch, labels)
     named = {"workspace-datasets": storage.datasets, "workspace-models": storage.models}
@@ -113,14 +129,14 @@ def _parts(
         yield _part("workspace-shared-memory", {"emptyDir": memory}, "/dev/shm")  # noqa: S108
 
 
-def _home(home: Home, workspace: Workspace, user: UserFacts) -> tuple[Object, Object]:
+def _home(home: Home, workspace: Workspace, user: UserFacts) -> Part:
     claim = home.claim or home_claim_name(user)
     sub_path = fill_in(home.sub_path, workspace, user) if home.sub_path else None
     source = {"persistentVolumeClaim": {"claimName": claim}}
     return _part("workspace-home", source, home.mount_path, sub_path=sub_path)
 
 
-def _scratch(scratch: Scratch, labels: Mapping[str, str]) -> tuple[Object, Object]:
+def _scratch(scratch: Scratch, labels: Mapping[str, str]) -> Part:
     if scratch.class_ is None:
         source: Object = {"emptyDir": {"sizeLimit": format_bytes(scratch.size_limit)}}
     else:
@@ -130,7 +146,7 @@ def _scratch(scratch: Scratch, labels: Mapping[str, str]) -> tuple[Object, Objec
     return _part("workspace-scratch", source, scratch.mount_path)
 
 
-def _mount(name: str, mount: Mount, workspace: Workspace, user: UserFacts) -> tuple[Object, Object]:
+def _mount(name: str, mount: Mount, workspace: Workspace, user: UserFacts | None) -> Part:
     source: dict[str, Any]
     if mount.nfs is not None:
         source = {"nfs": {"server": mount.nfs.server, "path": mount.nfs.path}}
@@ -138,13 +154,13 @@ def _mount(name: str, mount: Mount, workspace: Workspace, user: UserFacts) -> tu
         source = {"persistentVolumeClaim": {"claimName": mount.claim}}
     if mount.read_only:
         next(iter(source.values()))["readOnly"] = True
-    sub_path = fill_in(mount.sub_path, workspace, user) if mount.sub_path else None
+    sub_path = fill_in(mount.sub_path, workspace, user) if mount.sub_path and user else mount.sub_path
     return _part(name, source, mount.mount_path, sub_path=sub_path, read_only=mount.read_only)
 
 
 def _part(
     name: str, source: Object, path: str, *, sub_path: str | None = None, read_only: bool = False
-) -> tuple[Object, Object]:
+) -> Part:
     mount: dict[str, Any] = {"name": name, "mountPath": path}
     if sub_path:
         mount["subPath"] = sub_path

@@ -2,5 +2,5 @@
 
 Imitated are only the GPU driver library below NVIDIA's own device plugin and, for load tests, whole machines
 (kwok). `tests.devcluster.spec` says what a cluster file may say, `tests.devcluster.cluster` what a running
-cluster offers, `running` starts one from Python.
+cluster offers, `tests.devcluster.client.running` starts one from Python.
 """

@@ -31,7 +31,7 @@ def up(options: argparse.Namespace) -> int:
     state_dir = client.prepare(name, spec)
     if options.foreground:
         supervisor.stop_on_signals()
-        return supervisor.Supervisor(state_dir, lock, Report(sys.stdout)).run()
+        supervisor.end(supervisor.Supervisor(state_dir, lock, Report(sys.stdout)).run())
     process = client.start(state_dir, lock, owned=False)
     try:
         cluster = client.follow(state_dir, process, sys.stderr)
@@ -104,9 +104,12 @@ def opened(name: str | None) -> Cluster:
 
 
 def only_name(name: str | None) -> str:
-    """The given name, or that of the only cluster that is up."""
+    """The given name, or that of the only cluster that is up, or of the only one there was."""
     if name:
         return name
+    names = client.known()
+    if len(names) == 1:
+        return names[0]
     names = [known for known in client.known() if claims.is_claimed(known)]
     if len(names) == 1:
         return names[0]

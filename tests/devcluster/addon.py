@@ -4,10 +4,11 @@ An addon is a module of `tests.devcluster.addons`, named as in `addons:` of a cl
 It may have
 
 * `PROGRAMS`: names of `tests.devcluster.build.ensure` (programs, `image:…`, `manifest:…`), available before
-  anything starts and then found in `cluster.programs`; `TOOLS`: names of `tests.devcluster.build.ensure_tools`;
+  anything starts and then found in `cluster.programs`;
+* `TOOLS`: names of `tests.devcluster.build.ensure_tools`, likewise available;
 * `prepare(cluster)`: called when the API server answers and the nodes' folders exist, while the nodes start,
   for processes on the host and for files that nodes read (`node.certs_dir`);
-* `install_on_node(cluster, node)`: called for each node, side by side, when device plugins can register there;
+* `install_on_node(cluster, node)`: called for each node, side by side, when device plugins can register;
 * `install(cluster)`: called in the order of the cluster file when all nodes are Ready. It applies objects and
   returns at once; what it returns, if anything, is called after all were installed and waits until the addon
   is ready.

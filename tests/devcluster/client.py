@@ -81,16 +81,20 @@ def follow(state_dir: Path, process: subprocess.Popen[bytes], stream: TextIO) ->
 
 @contextmanager
 def running(
-    source: str | Path | ClusterSpec, *, name: str | None = None, stream: TextIO | None = None
+    source: str | Path | ClusterSpec,
+    *,
+    name: str | None = None,
+    like: str | None = None,
+    stream: TextIO | None = None,
 ) -> Iterator[Cluster]:
     """Start a cluster from a file, the name of a shipped one, or a `ClusterSpec`; stop it afterwards.
 
-    It ends with this process, however that ends. Without a `name` it gets the file's, with a number if that is
-    up already. Progress goes to `stream`, by default standard error.
+    It ends with this process, however that ends. Without a `name` it gets one `like` the given one, or like
+    the file's, with a number if that is up already. Progress goes to `stream`, by default standard error.
     """
     default, spec = ("cluster", source) if isinstance(source, ClusterSpec) else load(source)
     if name is None:
-        name, lock = claims.claim_free_name(default)
+        name, lock = claims.claim_free_name(like or default)
     else:
         lock = claims.claim_name(name)
     state_dir = prepare(name, spec)
@@ -100,6 +104,7 @@ def running(
     finally:
         assert process.stdin is not None
         process.stdin.close()
+        _until_released(name, process.pid)
         process.wait(STOP_SECONDS)
 
 

@@ -13,8 +13,9 @@ import os
 import signal
 import sys
 import threading
+import time
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -24,7 +25,7 @@ from tests.devcluster.bringup import Bringup, wanted_programs
 from tests.devcluster.cache import cache_root
 from tests.devcluster.cluster import Cluster
 from tests.devcluster.errors import DevClusterError, ProcessDiedError
-from tests.devcluster.processes import Process, Processes
+from tests.devcluster.processes import Processes
 from tests.devcluster.record import Phase, Record, Status
 from tests.devcluster.report import Report
 from tests.devcluster.spec import ClusterSpec
@@ -47,6 +48,7 @@ class Supervisor:
         self._report = report
         self._processes: Processes | None = None
         self._sweeper: Sweeper | None = None
+        """Kept for as long as this process lives."""
 
     def run(self) -> int:
         """Bring the cluster up, keep it until asked to end; returns an exit code."""
@@ -95,26 +97,27 @@ class Supervisor:
         Bringup(cluster, addons, self._report).run()
 
     def _watch(self) -> NoReturn:
-        """Note programs that die; only a signal ends it."""
-        assert self._processes is not None
-        told: set[Process] = set()
+        """Note programs that die, and that they were started again; only a signal ends it."""
+        noted = ""
         while True:
-            for process in self._processes.all():
-                try:
-                    process.check()
-                except ProcessDiedError as error:
-                    if process not in told:
-                        told.add(process)
-                        self._report.say(str(error))
-                        self._state(Phase.READY, str(error))
-            threading.Event().wait(WATCH_SECONDS)
+            dead = "\n".join(self._deaths())
+            if dead != noted:
+                noted = dead
+                self._report.say(dead or "all programs run again")
+                self._state(Phase.READY, dead)
+            time.sleep(WATCH_SECONDS)
+
+    def _deaths(self) -> Iterator[str]:
+        for process in self._processes.all() if self._processes else []:
+            try:
+                process.check()
+            except ProcessDiedError as error:
+                yield str(error)
 
     def _end(self) -> None:
         if self._processes is not None:
             self._processes.stop_all()
         sweep(self._state_dir)
-        if self._sweeper is not None:
-            self._sweeper.dismiss()
         self._report.say("all is cleared up")
 
     def _state(self, phase: Phase, message: str = "") -> None:
@@ -168,8 +171,15 @@ def main() -> int:
     return Supervisor(options.state_dir, options.name_lock, Report(sys.stdout)).run()
 
 
-if __name__ == "__main__":
-    # Threads of a start that was given up may still wait for something that never comes.
-    code = main()
+def end(code: int) -> NoReturn:
+    """End this process at once: threads of a start that was given up may wait for what never comes.
+
+    What they still made since is the sweeper's to remove.
+    """
     sys.stdout.flush()
+    sys.stderr.flush()
     os._exit(code)
+
+
+if __name__ == "__main__":
+    end(main())

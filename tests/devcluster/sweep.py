@@ -41,8 +41,9 @@ def sweep(state_dir: Path) -> None:
     for name in VOLATILE:
         cache.remove(state_dir / name)
     status = Status.load(state_dir)
-    if status is not None and status.phase is not Phase.FAILED:
-        Status(phase=Phase.STOPPED).save(state_dir)
+    if status is not None and status.phase not in {Phase.FAILED, Phase.STOPPED}:
+        message = f"its supervisor was killed while it was {status.phase}; what it left is cleared up"
+        Status(phase=Phase.STOPPED, message=message).save(state_dir)
 
 
 def sweep_dead() -> None:
@@ -88,7 +89,7 @@ class Sweeper:
     """The process that sweeps when this one is gone; it holds the cluster's locks as well."""
 
     def __init__(self, state_dir: Path, locks: Sequence[int]) -> None:
-        reading, self._writing = os.pipe()
+        reading, self._held_open = os.pipe()
         with (state_dir / "logs" / "sweeper.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.devcluster.sweep", str(state_dir)],
@@ -100,11 +101,6 @@ class Sweeper:
                 start_new_session=True,
             )
         os.close(reading)
-
-    def dismiss(self) -> None:
-        """Let it have a last look, and wait for its end."""
-        os.close(self._writing)
-        self._process.wait()
 
 
 def main(state_dir: Path) -> int:

@@ -1,4 +1,21 @@
 """GPU workspaces for JupyterHub: a versioned catalog, a spawner, and the rules between them.
 
-Imports nothing: the pure core must load in milliseconds and without a hub.
+Imports nothing until it is asked for: the pure core must load in milliseconds and without a hub.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .config import configure
+    from .spawner import WorkspaceSpawner
+
+__all__ = ["WorkspaceSpawner", "configure"]
+
+_HOMES = {"WorkspaceSpawner": ".spawner", "configure": ".config"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name], __name__), name)

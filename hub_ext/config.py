@@ -1,0 +1,101 @@
+"""Where the catalog of a hub comes from, and the one call for `jupyterhub_config.py`.
+
+Shell: reads the catalog's files, or the values of the Zero-to-JupyterHub chart.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final
+
+from .catalog.load import load_catalog
+from .catalog.model import Catalog
+from .errors import CatalogError, Finding, Severity
+
+SPAWNER: Final = "hub_ext.spawner.WorkspaceSpawner"
+
+VALUES_KEY: Final = "custom.gpuWorkspaces"
+"""Where the chart's values hold the catalog; `custom` is the only free place in them."""
+
+
+def configure(c: Any, *, catalog: str | PathLike[str] | Mapping[str, Any]) -> None:
+    """Make a hub offer the workspaces of a catalog.
+
+    In `jupyterhub_config.py`::
+
+        from hub_ext import configure
+
+        configure(c, catalog="/etc/jupyterhub/catalog.yaml")
+
+    Parameters
+    ----------
+    c
+        The hub's configuration object.
+    catalog
+        A file, a folder of files, or the catalog itself.
+
+    Raises
+    ------
+    SystemExit
+        The catalog has errors: the hub does not start, and all of them are printed.
+    """
+    source = dict(catalog) if isinstance(catalog, Mapping) else str(Path(catalog).absolute())
+    catalog_or_exit(source)
+    c.JupyterHub.spawner_class = SPAWNER
+    c.WorkspaceSpawner.catalog = source
+
+
+def catalog_or_exit(source: str | Mapping[str, Any]) -> Catalog:
+    """Give the catalog, or end the process with everything that is wrong with it."""
+    try:
+        return catalog_from(source)
+    except CatalogError as error:
+        raise SystemExit(f"The hub does not start: {error}") from None
+
+
+def catalog_from(source: str | Mapping[str, Any]) -> Catalog:
+    """Load a catalog, once per process for each source; a changed file counts after a restart of the hub.
+
+    Raises
+    ------
+    CatalogError
+        No source is given, or the catalog is wrong.
+    """
+    if not source:
+        finding = Finding(
+            severity=Severity.ERROR,
+            code="no-catalog",
+            message="no catalog is configured",
+            help=f"Set {VALUES_KEY} in the chart's values, or call hub_ext.configure(c, catalog=...).",
+        )
+        raise CatalogError([finding])
+    if isinstance(source, str):
+        return _load_path(source)
+    return _load_text(json.dumps(source, sort_keys=True, default=str))
+
+
+@cache
+def _load_path(path: str) -> Catalog:
+    return load_catalog(Path(path))
+
+
+@cache
+def _load_text(text: str) -> Catalog:
+    return load_catalog(json.loads(text))
+
+
+def chart_catalog() -> Mapping[str, Any]:
+    """Give the catalog in the values of the chart; empty where the hub does not run in one.
+
+    The chart puts its module `z2jh` on the path of the hub's configuration.
+    """
+    try:
+        from z2jh import get_config  # type: ignore[import-not-found]  # noqa: PLC0415 - in the chart's hub only
+    except ImportError:
+        return {}
+    found: Mapping[str, Any] = get_config(VALUES_KEY) or {}
+    return found

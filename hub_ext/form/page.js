@@ -1,0 +1,43 @@
+// Comforts only: without this script every workspace can be chosen and started just the same.
+(function () {
+  "use strict";
+  const root = document.getElementById("gpu-workspaces");
+  const form = root.closest("form");
+
+  function chosen() {
+    return form.querySelector("input[name=profile]:checked");
+  }
+
+  // The button says what it will start.
+  function nameButton() {
+    const radio = chosen();
+    const button = form.querySelector("button[type=submit]");
+    if (radio && button) {
+      button.textContent = "Start " + radio.labels[0].textContent.trim();
+    }
+  }
+
+  // Take away what does not go with the other choices of the same card; the server refuses it anyway.
+  function offer(card) {
+    const picked = {};
+    for (const select of card.querySelectorAll("[data-choice]")) {
+      picked[select.dataset.choice] = select.value;
+    }
+    for (const option of card.querySelectorAll("option[data-requires]")) {
+      const requires = JSON.parse(option.dataset.requires);
+      option.disabled = Object.entries(requires).some(([name, values]) => !values.includes(picked[name]));
+    }
+  }
+
+  form.addEventListener("change", (event) => {
+    nameButton();
+    const card = event.target.closest(".gw-card");
+    if (card) {
+      offer(card);
+    }
+  });
+  document.addEventListener("DOMContentLoaded", () => {
+    nameButton();
+    root.querySelectorAll(".gw-card").forEach(offer);
+  });
+})();

@@ -1,0 +1,78 @@
+"""Who may start what: the catalog's access rules applied to one user's current groups.
+
+Pure: no clock, no network.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .catalog.compose import default_option
+from .catalog.model import Access, Catalog, Choice, Profile, State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Person:
+    """A user as the hub knows them at this moment."""
+
+    name: str
+    groups: frozenset[str] = frozenset()
+
+
+def teams_of(catalog: Catalog, person: Person) -> tuple[str, ...]:
+    """Name the teams that a user is in, in the catalog's order."""
+    return tuple(
+        key
+        for key, team in catalog.teams.items()
+        if person.name in team.users or not person.groups.isdisjoint(team.groups)
+    )
+
+
+def is_allowed(access: Access | None, catalog: Catalog, person: Person) -> bool:
+    """Say whether one of the lists names the user; no rule at all lets everyone in."""
+    if access is None or access.everyone:
+        return True
+    return (
+        person.name in access.users
+        or not person.groups.isdisjoint(access.groups)
+        or not set(access.teams).isdisjoint(teams_of(catalog, person))
+    )
+
+
+def paying_teams(profile: Profile, catalog: Catalog, person: Person) -> tuple[str, ...]:
+    """Name the teams that a workspace can be booked on: those it is offered to, else all of the user's."""
+    mine = teams_of(catalog, person)
+    named = profile.access.teams if profile.access else ()
+    return tuple(team for team in mine if team in named) or mine
+
+
+def offered_to(profile: Profile, catalog: Catalog, person: Person) -> Profile | None:
+    """Give the profile as this user sees it: without options that are not theirs.
+
+    None if the profile is not theirs, or if a question is left without an answer.
+    """
+    if not is_allowed(profile.access, catalog, person):
+        return None
+    questions = {key: _narrow(choice, catalog, person) for key, choice in profile.questions.items()}
+    if any(not choice.options for choice in questions.values()):
+        return None
+    if questions == profile.questions:
+        return profile
+    return profile.model_copy(update={"choices": questions})
+
+
+def _narrow(choice: Choice, catalog: Catalog, person: Person) -> Choice:
+    options = {
+        key: option for key, option in choice.options.items() if is_allowed(option.access, catalog, person)
+    }
+    default = default_option(choice)
+    return choice.model_copy(update={"options": options, "default": default if default in options else None})
+
+
+def sees_everything(catalog: Catalog, person: Person) -> bool:
+    """Say whether nothing in the catalog is kept from this user, so that no refusal can give a name away."""
+    return all(
+        offered_to(profile, catalog, person) is profile
+        for profile in catalog.profiles
+        if profile.state is not State.RETIRED
+    )

@@ -1,0 +1,323 @@
+"""The spawner: shows the catalog, starts what was chosen from it, and refuses the rest in one clear sentence.
+
+Overridden seams of KubeSpawner 7.0 and 7.1, and why nothing else will do:
+
+- `options_form`, `options_from_form`, `options_from_query`, `apply_user_options`: the documented hooks.
+- `load_user_options`: the one place that every start passes, whatever way it came.
+- `get_pod_manifest`, `get_pvc_manifest`: class-level defaults of traits do not survive the chart's
+  configuration, and many traits are run through `str.format`.
+- `_make_create_pod_request`: upstream writes the manifest, tokens included, to the log when the API server
+  refuses it.
+- `_make_create_pvc_request`, `_make_delete_pod_request`, `delete_forever`: clear refusals, a grace period of
+  at least a second, and a home that outlives named servers.
+
+Shell: talks to the hub and the Kubernetes API; judges nothing by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from http import HTTPStatus
+from types import SimpleNamespace
+from typing import Any, Final, NamedTuple
+
+import jupyterhub
+from jupyterhub.utils import exponential_backoff
+from kubernetes_asyncio.client.rest import ApiException
+from kubespawner import KubeSpawner
+from tornado import web
+from traitlets import Dict, Unicode, Union, default
+
+from .catalog.model import Catalog
+from .config import VALUES_KEY, catalog_from, catalog_or_exit, chart_catalog
+from .form.page import Visit, build_page
+from .form.render import render
+from .hub_errors import LinkOnly, hub_error, is_failure
+from .names import ANNOTATION_USER
+from .quota.refusals import explain, read_answer
+from .quota.verdicts import Reason
+from .quota.verdicts import Refusal as QuotaRefusal
+from .render.pod import UserFacts, apply, build_claim, build_fragment
+from .selection import Refusal, Selection, select
+from .selection_access import Person
+from .selection_input import options_from_form, options_from_link
+
+STATE_KEY: Final = "workspace"
+"""Where the hub's record of a server keeps what it was started with."""
+
+_OWNER_ANNOTATIONS: Final = (ANNOTATION_USER, "hub.jupyter.org/username")
+_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
+_CREATE_SHARE: Final = 0.8
+"""Part of the start timeout in which creating the pod is retried; after it the reason can still be told."""
+
+
+class _Configured(NamedTuple):
+    """Traits as the hub's configuration has them, before an attempt sets its own."""
+
+    pvc_ensure: bool
+    start_timeout: int
+    namespace: str
+
+
+class WorkspaceSpawner(KubeSpawner):
+    """Starts workspaces of a catalog on Kubernetes."""
+
+    catalog = Union(
+        [Unicode(), Dict()],
+        config=True,
+        help=f"""
+        The catalog: path of a file or of a folder of files, or the catalog itself.
+
+        Default: `{VALUES_KEY}` in the values of the Zero-to-JupyterHub chart.
+        """,
+    )
+
+    storage_pvc_ensure: bool  # KubeSpawner's traits
+    start_timeout: int
+    namespace: str
+
+    selection: Selection | None = None
+    """What the current attempt starts."""
+    accepted: Mapping[str, Any]
+    """Options that were started last; kept across stops and restarts of the hub."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.accepted = {}
+        super().__init__(*args, **kwargs)
+        self._configured = _Configured(self.storage_pvc_ensure, self.start_timeout, self.namespace)
+        self._link: Mapping[str, Any] | None = None
+        self._refused_form: tuple[WorkspaceSpawner, Mapping[str, Any]] | None = None
+        self._shown_for: object = None
+
+    @default("catalog")
+    def _default_catalog(self) -> Mapping[str, Any]:
+        return chart_catalog()
+
+    @property
+    def _catalog(self) -> Catalog:
+        return catalog_from(self.catalog)
+
+    @property
+    def _person(self) -> Person:
+        """The user with the groups of this moment."""
+        return Person(name=self.user.name, groups=frozenset(group.name for group in self.user.groups))
+
+    def _judge(self) -> Selection | Refusal:
+        return select(self._catalog, self._person, self.user_options, today=_today(), last=self.accepted)
+
+    # --- the page -----------------------------------------------------------------------------------------
+
+    @default("options_form")
+    def _default_options_form(self) -> Callable[[WorkspaceSpawner], str]:
+        return WorkspaceSpawner._show_page
+
+    def _show_page(self) -> str:
+        """Render the page for this server, or again for the one whose form was refused a moment ago.
+
+        After a refused form the hub asks the default server for the page, whichever server it was for
+        (`SpawnHandler._post`). A page that is visited has a handler that was not seen before.
+        """
+        visited = self.handler is not None and self.handler is not self._shown_for
+        refused, self._refused_form, self._shown_for = self._refused_form, None, self.handler
+        if refused is None or visited:
+            link, self._link = self._link, None
+            return self._render_page(link=link)
+        return refused[0]._render_page(refused=refused[1])
+
+    def _render_page(
+        self, *, link: Mapping[str, Any] | None = None, refused: Mapping[str, Any] | None = None
+    ) -> str:
+        visit = Visit(
+            person=self._person,
+            server_name=self.name,
+            today=_today(),
+            last=self.accepted,
+            link=link,
+            refused=refused,
+            hub_home=bool(self.volume_mounts),
+        )
+        return render(build_page(self._catalog, visit))
+
+    @default("options_from_form")
+    def _default_options_from_form(self) -> Callable[[Mapping[str, Sequence[Any]]], dict[str, Any]]:
+        return self._read_form
+
+    def _read_form(self, form: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+        options = options_from_form(form)
+        self.user.spawner._refused_form = (self, options)
+        return options
+
+    def options_from_query(self, query: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+        """Keep the options of a link for the page. A link from another site must never start anything."""
+        self._link = options_from_link(query, prefixed=jupyterhub.version_info < (6,))
+        if isinstance(self.log, logging.Logger):
+            self.log.addFilter(is_failure)
+        raise LinkOnly
+
+    # --- the choice ---------------------------------------------------------------------------------------
+
+    @default("apply_user_options")
+    def _default_apply_user_options(self) -> Callable[[WorkspaceSpawner, Mapping[str, Any]], None]:
+        return WorkspaceSpawner._set_start_timeout
+
+    def _set_start_timeout(self, _options: Mapping[str, Any]) -> None:
+        """Set what the hub reads before `load_user_options` runs; a refusal is left to that."""
+        verdict = self._judge()
+        limit = verdict.workspace.session.start_timeout if isinstance(verdict, Selection) else None
+        self.start_timeout = int(limit.total_seconds()) if limit else self._configured.start_timeout
+
+    async def load_user_options(self) -> None:
+        """Turn the options into a workspace, or refuse. Nothing of an earlier attempt is left."""
+        self.selection = None
+        verdict = self._judge()
+        if isinstance(verdict, Refusal):
+            # The hub saved the options before anyone judged them; they must not become the next default.
+            self.user_options = self.orm_spawner.user_options = dict(self.accepted)
+            raise self._refuse(verdict)
+        if verdict.ignored:
+            self.log.warning("Ignored %d unknown options of %s", len(verdict.ignored), self._log_name)
+        self.selection = verdict
+        self.accepted = self.user_options = self.orm_spawner.user_options = verdict.options
+        self._place(verdict)
+
+    def _place(self, selection: Selection) -> None:
+        """Set where the pod and the home are: traits that every attempt sets anew."""
+        team = self._catalog.teams.get(selection.team or "")
+        namespace = (team and team.namespace) or self._configured.namespace
+        if namespace != self.namespace:
+            self.namespace, self._pvc_exists = namespace, False
+        home = selection.workspace.storage.home
+        self.storage_pvc_ensure = self._configured.pvc_ensure if home is None else home.claim is None
+        if home is not None and self.name and not self._pvc_exists:
+            self.pvc_name = self.user.spawner.pvc_name
+
+    def _refuse(self, refusal: Refusal) -> web.HTTPError:
+        """Make the exception that shows one text on the form, the progress page and in REST answers."""
+        self.log.warning(
+            "Refused to start %s: reason=%s status=%d", self._log_name, refusal.reason, refusal.status
+        )
+        return hub_error(refusal, self.handler.settings if self.handler else None)
+
+    def get_state(self) -> dict[str, Any]:
+        """Add what the server was started with."""
+        state: dict[str, Any] = super().get_state()
+        return state | {STATE_KEY: dict(self.accepted)} if self.accepted else state
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        super().load_state(state)
+        self.accepted = state.get(STATE_KEY) or {}
+
+    # --- the pod and the home -----------------------------------------------------------------------------
+
+    @property
+    def _facts(self) -> UserFacts:
+        team = self.selection.team if self.selection else None
+        return UserFacts(name=self.user.name, team=team, server_name=self.name, home_claim=self.pvc_name)
+
+    async def get_pod_manifest(self) -> Any:
+        """Put the workspace onto the pod that KubeSpawner makes from the hub's configuration."""
+        if self.selection is None:
+            raise RuntimeError("load_user_options has not chosen a workspace")
+        if self.storage_pvc_ensure:
+            await self._check_owner_of_home()
+        client = self.api.api_client
+        pod = client.sanitize_for_serialization(await super().get_pod_manifest())
+        fragment = build_fragment(self._catalog, self.selection.workspace, self._facts)
+        answer = SimpleNamespace(data=json.dumps(apply(pod, fragment)))
+        return client.deserialize(answer, "V1Pod")
+
+    def get_pvc_manifest(self) -> Any:
+        """Put the size and class of the profile's home onto the claim that KubeSpawner makes."""
+        claim = super().get_pvc_manifest()
+        wanted = self.selection and build_claim(self._catalog, self.selection.workspace, self._facts)
+        if wanted:
+            claim.metadata.labels.update(wanted["metadata"]["labels"])
+            claim.metadata.annotations.pop(_CLASS_ANNOTATION, None)
+            claim.metadata.annotations.update(wanted["metadata"]["annotations"])
+            claim.spec = wanted["spec"]
+        return claim
+
+    async def _check_owner_of_home(self) -> None:
+        """Refuse a claim that another user's name leads to: names are shortened, and hashes can collide."""
+        try:
+            claim = await self.api.read_namespaced_persistent_volume_claim(self.pvc_name, self.namespace)
+        except ApiException as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return
+            raise
+        annotations = claim.metadata.annotations or {}
+        if any(annotations.get(key, self.user.name) != self.user.name for key in _OWNER_ANNOTATIONS):
+            text = (
+                "The volume that would be your home belongs to somebody else. Please tell the administrator."
+            )
+            raise self._refuse(Refusal(reason="home-not-yours", text=text, status=HTTPStatus.FORBIDDEN))
+
+    async def _make_create_pvc_request(self, pvc: Any, request_timeout: int) -> bool:
+        try:
+            return bool(await super()._make_create_pvc_request(pvc, request_timeout))
+        except ApiException as error:
+            raise self._refuse_by_api(_explain(error)) from None
+
+    async def _make_create_pod_request(self, pod: Any, request_timeout: int) -> bool:
+        problem = explain(read_answer(0, None))
+
+        async def attempt() -> bool:
+            nonlocal problem
+            try:
+                await asyncio.wait_for(self.api.create_namespaced_pod(self.namespace, pod), request_timeout)
+            except TimeoutError:
+                return False
+            except ApiException as error:
+                problem = _explain(error)
+                self.log.warning("No pod %s: reason=%s", pod.metadata.name, problem.reason)
+                if not problem.retry:
+                    raise self._refuse_by_api(problem) from None
+                if problem.reason is Reason.NAME_TAKEN:
+                    await self.stop(now=True)
+                return False
+            return True
+
+        try:
+            await exponential_backoff(attempt, problem.text, timeout=_CREATE_SHARE * self.start_timeout)
+        except TimeoutError:
+            raise self._refuse_by_api(problem) from None
+        return True
+
+    def _refuse_by_api(self, problem: QuotaRefusal) -> web.HTTPError:
+        self.log.warning("The API server on %s: %r", self._log_name, problem.detail)
+        status = HTTPStatus.SERVICE_UNAVAILABLE if problem.retry else HTTPStatus.FORBIDDEN
+        return self._refuse(Refusal(reason=problem.reason, text=problem.text, status=status))
+
+    async def _make_delete_pod_request(
+        self, pod_name: str, delete_options: Any, grace_seconds: int, request_timeout: int
+    ) -> bool:
+        """Give the kubelet at least a second: a pod that is gone at once can still hold its device."""
+        grace = max(1, grace_seconds)
+        delete_options.grace_period_seconds = grace
+        return bool(await super()._make_delete_pod_request(pod_name, delete_options, grace, request_timeout))
+
+    async def delete_forever(self) -> None:
+        """Keep the user's home when a named server that used it is deleted."""
+        if self.name and self.pvc_name == self.user.spawner.pvc_name:
+            self.log.info("Kept the home of %s: it is not the server's own", self._log_name)
+            return
+        await super().delete_forever()
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+def _explain(error: ApiException) -> QuotaRefusal:
+    return explain(read_answer(error.status or 0, error.body))
+
+
+if "z2jh" in sys.modules and (found := chart_catalog()):
+    # The chart's configuration has been read and names this class: a broken catalog must show now, not at
+    # the first visit.
+    catalog_or_exit(found)

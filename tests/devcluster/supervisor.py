@@ -55,6 +55,7 @@ class Supervisor:
         self._state(Phase.STARTING)
         try:
             self._clear()
+            self._state(Phase.STARTING)  # the sweep took this start for a killed one
             self._bring_up()
             self._state(Phase.READY)
             self._report.say("cluster is ready")

@@ -38,8 +38,9 @@ class Rendering:
     findings: tuple[Finding, ...] = ()
 
     def to_yaml(self) -> str:
-        """Write all documents; what there is to say stands above them as comments."""
-        notes = [f"# {line}" for finding in self.findings for line in _lines(finding)]
+        """Write all documents; notes stand above them as comments."""
+        told = [finding for finding in self.findings if finding.severity is Severity.NOTE]
+        notes = [f"# {line}" for finding in told for line in _lines(finding)]
         body = to_yaml(*self.documents) if self.documents else ""
         return "\n".join([*notes, body]) if notes else body
 

@@ -1,0 +1,120 @@
+"""The command: finds the verb, runs it, prints its report, gives its exit status.
+
+Shell: writes to the terminal. Verbs of other packages join by an entry point in the group
+`gpu_workspaces.verbs`, so that this package need not know the services.
+"""
+
+import argparse
+import importlib
+import json
+import sys
+from collections.abc import Sequence
+from importlib.metadata import entry_points
+from types import ModuleType
+from typing import Final, Protocol, cast
+
+from ..errors import CatalogError, Finding, Severity, WorkspaceError
+from .report import FAILED, Report
+
+VERBS: Final = {
+    "validate": "hub_ext.cli.validate",
+    "diff": "hub_ext.cli.diff",
+    "render": "hub_ext.cli.render",
+    "explain": "hub_ext.cli.explain",
+    "import": "hub_ext.cli.import_values",
+}
+GROUP: Final = "gpu_workspaces.verbs"
+
+EPILOG: Final = """exit status: 0 all well, 1 there are findings, 2 the command could not do its work.
+Warnings count as findings with --strict only."""
+
+
+class Verb(Protocol):
+    """What the module of a verb offers."""
+
+    HELP: str
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Add the verb's arguments."""
+
+    def run(self, args: argparse.Namespace) -> Report:
+        """Do the work."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `gpu-workspaces`; the result is its exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    parser = build_parser(arguments)
+    args = parser.parse_args(arguments)
+    verb = cast("Verb", args.module)
+    try:
+        report = verb.run(args)
+    except CatalogError as error:
+        report = Report(findings=error.findings, text="", failed=unreadable(error.findings))
+    except (WorkspaceError, OSError) as error:
+        return _fail(args.verb, str(error), as_json=args.json)
+    _print(args, report)
+    return report.exit_status(strict=args.strict)
+
+
+def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """Build the parser; only the module of the verb that is asked for is loaded."""
+    parser = argparse.ArgumentParser(
+        prog="gpu-workspaces",
+        description="Check, render and explain a catalog of JupyterHub workspaces.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    subparsers = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    asked = next((word for word in arguments if not word.startswith("-")), None)
+    for name, module_name in _verbs().items():
+        needed = asked is None or asked == name
+        module = importlib.import_module(module_name) if needed else None
+        help_text = _help(module, module_name)
+        sub = subparsers.add_parser(
+            name,
+            help=help_text,
+            description=help_text,
+            epilog=EPILOG,
+            allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        sub.add_argument("--json", action="store_true", help="print findings and result as JSON")
+        sub.add_argument("--strict", action="store_true", help="let warnings fail the command too")
+        if module is not None:
+            cast("Verb", module).configure(sub)
+            sub.set_defaults(module=module)
+    return parser
+
+
+def _verbs() -> dict[str, str]:
+    return VERBS | {entry.name: entry.value for entry in entry_points(group=GROUP)}
+
+
+def _help(module: ModuleType | None, module_name: str) -> str:
+    return cast("Verb", module).HELP if module is not None else module_name
+
+
+def unreadable(findings: Sequence[Finding]) -> bool:
+    """Say whether the source could not even be read, which is no finding about it."""
+    return any(finding.code == "unreadable" for finding in findings)
+
+
+def _print(args: argparse.Namespace, report: Report) -> None:
+    if args.json:
+        print(json.dumps(report.as_dict(args.verb, strict=args.strict), indent=2, ensure_ascii=False))
+        return
+    for finding in report.findings:
+        if not (report.notes_in_text and finding.severity is Severity.NOTE):
+            print(finding, file=sys.stderr)
+    if report.text:
+        print(report.text, end="" if report.text.endswith("\n") else "\n")
+
+
+def _fail(verb: str, message: str, *, as_json: bool) -> int:
+    if as_json:
+        print(json.dumps({"verb": verb, "status": FAILED, "error": message, "findings": []}, indent=2))
+    else:
+        print(f"gpu-workspaces {verb}: {message}", file=sys.stderr)
+    return FAILED

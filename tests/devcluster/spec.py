@@ -9,12 +9,13 @@ import re
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tests.devcluster.errors import SpecError
+from tests.devcluster.gpu.setup import GpuSetup
 
 FOLDER = Path(__file__).parent / "clusters"
 NAME = r"^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$"
@@ -58,8 +59,8 @@ class NodeSpec(Model):
     name: Name
     labels: dict[str, str] = {}
     taints: tuple[Taint, ...] = ()
-    gpus: dict[str, Any] | None = None
-    """Cards of the imitated driver and how the device plugin offers them; read by `tests.devcluster.gpu`."""
+    gpus: GpuSetup | None = None
+    """Cards of the imitated driver and how the device plugin offers them."""
 
 
 class KwokPool(Model):

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from tests.devcluster.cluster import Cluster
 from tests.devcluster.gpu.node import DISCOVERY, MPS_DAEMON, PLUGIN, GpuNode
-from tests.devcluster.gpu.setup import GpuSetup
 from tests.devcluster.node import Node
 
 PROGRAMS = (PLUGIN, DISCOVERY, MPS_DAEMON)
@@ -15,9 +14,8 @@ PROGRAMS = (PLUGIN, DISCOVERY, MPS_DAEMON)
 def install_on_node(cluster: Cluster, node: Node) -> None:
     """Put the cards of the cluster file into a node, label it, and start the plugin."""
     if node.spec.gpus is not None:
-        gpus, setup = GpuNode(cluster, node), GpuSetup.model_validate(node.spec.gpus)
-        gpus.configure(setup)
-        gpus.start(setup)
+        gpus = GpuNode(cluster, node)
+        gpus.start()
         gpus.label()
 
 

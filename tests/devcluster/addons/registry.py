@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ import yaml
 
 from tests.devcluster.addons.fault_proxy import FaultProxy
 from tests.devcluster.addons.storage import publish
+from tests.devcluster.addons.variants import write_variant
 from tests.devcluster.build import ensure_tools
 from tests.devcluster.cluster import Cluster
 from tests.devcluster.errors import StateError
@@ -62,6 +64,18 @@ class Registry:
     def publish_built(self, name: str) -> str:
         """Offer an image that the cluster was started with; returns its reference by digest."""
         return self.publish(self._programs[f"image:{name}"], f"devcluster/{name}")
+
+    def publish_variant(self, name: str, *, mark: str, padding_bytes: int = 0) -> str:
+        """Offer a variant of such an image, `name-mark`: no node has it, nor the layer of random padding.
+
+        Nodes may have the image itself from elsewhere; a kubelet that pulled one image under two names takes
+        the first for somebody else's.
+        """
+        layout = self._storage.parent / "variants" / f"{name}-{mark}"
+        if not layout.exists():
+            padding = os.urandom(padding_bytes)
+            write_variant(self._programs[f"image:{name}"], layout, mark=mark, padding=padding)
+        return self.publish(layout, f"devcluster/{name}-{mark}")
 
     def with_login(self, reference: str) -> str:
         """The same image at the address that asks for a login."""

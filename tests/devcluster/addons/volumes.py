@@ -52,7 +52,7 @@ def install(cluster: Cluster) -> Callable[[], None]:
             "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": NAME},
             "subjects": [{"kind": "ServiceAccount", **account}],
         },
-        build_config(folders, helper=registry.publish_built("helper")),
+        build_config(folders, helper=registry.publish_variant("helper", mark="volumes")),
         build_deployment(registry.publish_built("local-path-provisioner")),
         build_storage_class(),
     )

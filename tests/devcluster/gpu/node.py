@@ -11,13 +11,14 @@ from pathlib import Path
 
 from tests.devcluster.build import nvml_header_dir
 from tests.devcluster.cluster import Cluster
+from tests.devcluster.control import Verb
 from tests.devcluster.errors import StateError
 from tests.devcluster.gpu.config import plugin_config
 from tests.devcluster.gpu.driver import FOLDER, Machine, library
 from tests.devcluster.gpu.labels import label_patch, parse_labels
 from tests.devcluster.gpu.setup import GpuSetup, InstalledCard, install
 from tests.devcluster.node import Node
-from tests.devcluster.processes import tail
+from tests.devcluster.processes import Process, tail
 from tests.devcluster.waiting import until
 
 PLUGIN = "nvidia-device-plugin"
@@ -35,24 +36,37 @@ class GpuNode:
         self.cluster = cluster
         self.node = node
         self.machine = Machine(node.state_dir / "gpu")
+        self.setup = node.spec.gpus
+        """What the cluster file says."""
         self._plugin_config = self.machine.folder / "config.yaml"
+        self._mps: Process | None = None
 
     def cards(self, setup: GpuSetup) -> tuple[InstalledCard, ...]:
         """The cards of this node under a set-up: the same UUIDs each time."""
         return install(setup, seed=f"{self.cluster.name}/{self.node.name}")
 
-    def configure(self, setup: GpuSetup) -> None:
-        """Describe cards and sharing to the programs; those that run must be started again to see it."""
-        self.machine.install(setup, self.cards(setup))
-        self._plugin_config.write_text(plugin_config(setup.plugin))
-
-    def start(self, setup: GpuSetup) -> None:
-        """Start the programs of a set-up that `configure` described."""
-        if setup.mps:
-            self.node.popen(MPS_DAEMON, self._kept(MPS_DAEMON), env=self._environment)
-            ready = self.machine.mps / ".ready"
-            until(lambda: None if ready.exists() else f"no {ready}", what="MPS control daemon", timeout=30)
+    def start(self) -> None:
+        """Put in the cards of the cluster file and start the programs; they end with this Python process."""
+        self._configure(self.setup)
+        if self.setup.mps:
+            self._start_mps()
         self.node.popen(PLUGIN, self._kept(PLUGIN, *self._plugin_flags), env=self._environment)
+
+    def switch(self, setup: GpuSetup) -> None:
+        """Give a running node other cards, or share them in another way, and label it anew."""
+        self.control(Verb.STOP)
+        if self._mps is not None:
+            self._mps.stop()
+            self._mps = None
+        self._configure(setup)
+        if setup.mps:
+            self._start_mps()
+        self.control(Verb.START)
+        self.label()
+
+    def control(self, verb: Verb) -> None:
+        """Stop or start the device plugin of a running cluster."""
+        self.cluster.control(verb, f"{self.node.name}/{PLUGIN}")
 
     def label(self) -> None:
         """Let feature discovery look at the cards once, and give the node the labels it found."""
@@ -98,6 +112,16 @@ class GpuNode:
             *("--device-list-strategy", "envvar"),
             *("--mps-root", self.machine.mps),
         )
+
+    def _configure(self, setup: GpuSetup) -> None:
+        self.machine.install(setup, self.cards(setup))
+        self._plugin_config.write_text(plugin_config(setup.plugin))
+
+    def _start_mps(self) -> None:
+        ready = self.machine.mps / ".ready"
+        ready.unlink(missing_ok=True)
+        self._mps = self.node.popen(MPS_DAEMON, self._kept(MPS_DAEMON), env=self._environment)
+        until(lambda: None if ready.exists() else f"no {ready}", what="MPS control daemon", timeout=60)
 
     def _kept(self, program: str, *flags: str | Path) -> list[str]:
         flags = flags or ("--config-file", self._plugin_config)

@@ -88,6 +88,7 @@ class Bringup:
     def _make_network(self) -> int:
         with self._report.step("network is there"):
             switch = self._cluster.popen("switch", network.SWITCH)
+            network.until_apart(switch.pid, check=self._check)
             network.connect_host(self._cluster.addresses, switch_pid=switch.pid)
         return switch.pid
 

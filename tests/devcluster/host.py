@@ -86,7 +86,19 @@ def is_overlay(folder: Path) -> bool:
     return run("stat", "--file-system", "--format=%T", folder).strip() == "overlayfs"
 
 
+def shares_network(pid: int) -> bool:
+    """Whether a process is in this process's network namespace."""
+    return Path(f"/proc/{pid}/ns/net").readlink() == Path("/proc/self/ns/net").readlink()
+
+
 def ip_batch(lines: Sequence[str], *, namespace_of: int | None = None) -> None:
     """Run `ip` commands, in the network namespace of a process if one is given; stops at the first error."""
-    enter = () if namespace_of is None else ("nsenter", f"--net=/proc/{namespace_of}/ns/net")
+    enter: tuple[str, ...] = ()
+    if namespace_of is not None:
+        if shares_network(namespace_of):
+            raise HostError(
+                f"process {namespace_of} has no network namespace of its own",
+                "nothing was changed on the host",
+            )
+        enter = ("nsenter", f"--net=/proc/{namespace_of}/ns/net")
     run(*enter, "ip", "-batch", "-", input="".join(f"{line}\n" for line in lines))

@@ -14,17 +14,28 @@ from ipaddress import IPv4Network
 
 from tests.devcluster import host
 from tests.devcluster.addresses import Addresses
+from tests.devcluster.waiting import Check, until
 
 SWITCH = ("unshare", "--net", "--", "sleep", "infinity")
 """The process that keeps the switch's namespace."""
+START_SECONDS = 30
 
 
 def host_interface(addresses: Addresses) -> str:
     return f"gpuws{addresses.slot}"
 
 
+def until_apart(pid: int, *, check: Check) -> None:
+    """Wait until a process that is just starting has a network namespace of its own."""
+
+    def shared() -> str | None:
+        return "it is still in the host's" if host.shares_network(pid) else None
+
+    until(shared, what=f"process {pid} to have its network namespace", timeout=START_SECONDS, check=check)
+
+
 def connect_host(addresses: Addresses, *, switch_pid: int) -> None:
-    """Make the switch and plug the host in, with routes to all pods and services."""
+    """Make the switch and plug the host in."""
     interface = host_interface(addresses)
     host.ip_batch(
         ["link add name bridge type bridge", "link set bridge up", "link set lo up"], namespace_of=switch_pid

@@ -7,6 +7,7 @@ Pure: no clock, no network.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -24,6 +25,11 @@ from .selection_input import PROFILE, RESERVED, TEAM, VERSION, Request, read_opt
 
 _NAMED: Final = 12
 """Names that a refusal lists at most."""
+
+_ALIKE: Final = 0.75
+"""How alike a word must be to a key to have been meant for it (`difflib` ratio)."""
+
+_FIRST_WORD: Final = re.compile(r"[^a-z0-9]+")
 
 _STATUS: Final = {
     SelectionReason.NOT_ALLOWED: HTTPStatus.FORBIDDEN,
@@ -132,15 +138,22 @@ def _select(
 def _default(
     catalog: Catalog, person: Person, request: Request, *, today: date
 ) -> tuple[Request, tuple[str, ...]]:
-    """Read a request that names no workspace: the catalog's default, or the only one there is."""
+    """Read a request that names no workspace: the catalog's default, or the only one there is.
+
+    A key that somebody meant something by is refused; only one that means nothing at all is ignored.
+    """
+    mine = offers(catalog, person, today=today)
+    names = list(dict.fromkeys(profile.name for profile in mine))
+    meant = {IMAGE_CHOICE, *RESERVED, *(key for profile in mine for key in profile.questions)}
     for key in request.picks:
-        if close := get_close_matches(key.lower(), RESERVED, n=1):
+        word = _FIRST_WORD.split(key.lower(), maxsplit=1)[0]
+        if get_close_matches(word, sorted(meant), n=1, cutoff=_ALIKE):
             raise SelectionError(
-                SelectionReason.UNKNOWN_CHOICE,
-                f"There is no {shown(key)}; did you mean {close[0]}?",
+                SelectionReason.BAD_REQUEST,
+                f"{shown(key)} does not say which workspace to start; that stands in “{PROFILE}”.",
                 field=key,
+                allowed=names,
             )
-    names = [profile.name for profile in offers(catalog, person, today=today)]
     default = catalog.defaults.profile
     if default is not None and default.name in names:
         return Request(profile=default.name, version=default.version, team=request.team), tuple(request.picks)

@@ -56,7 +56,7 @@ def offered_to(profile: Profile, catalog: Catalog, person: Person) -> Profile | 
     questions = {key: _narrow(choice, catalog, person) for key, choice in profile.questions.items()}
     if any(not choice.options for choice in questions.values()):
         return None
-    if questions == profile.questions:
+    if all(questions[key] is choice for key, choice in profile.questions.items()):
         return profile
     return profile.model_copy(update={"choices": questions})
 
@@ -65,6 +65,8 @@ def _narrow(choice: Choice, catalog: Catalog, person: Person) -> Choice:
     options = {
         key: option for key, option in choice.options.items() if is_allowed(option.access, catalog, person)
     }
+    if len(options) == len(choice.options):
+        return choice
     default = default_option(choice)
     return choice.model_copy(update={"options": options, "default": default if default in options else None})
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, Final
 
 from ..catalog.compose import CUSTOM, Workspace, combinations, compose
 from ..catalog.expand import IMAGE_CHOICE
@@ -22,6 +22,8 @@ from ..selection_access import Person, paying_teams
 from ..selection_input import PROFILE, TEAM
 from . import facts
 from .view import Answer, Card, Group, Notice, NoticeKind, Page, Question, TypedAnswer
+
+_BAD_LINK: Final = "This link cannot be followed."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +68,8 @@ def build_page(catalog: Catalog, visit: Visit) -> Page:
 def _preselect(catalog: Catalog, visit: Visit) -> tuple[Selection | None, tuple[Notice, ...]]:
     """Give the choice to fill in and what to say about it."""
     notices: list[Notice] = []
+    if visit.link is not None and not visit.link.get(PROFILE):
+        notices.append(Notice(kind=NoticeKind.WARNING, text=f"{_BAD_LINK} It names no workspace."))
     for options, opening in _candidates(visit):
         verdict = select(catalog, visit.person, options, today=visit.today, last=visit.last)
         if isinstance(verdict, Selection):
@@ -82,8 +86,8 @@ def _candidates(visit: Visit) -> Iterator[tuple[Mapping[str, Any], str]]:
     if visit.refused is not None:
         yield visit.refused, ""
         yield {PROFILE: visit.refused.get(PROFILE)}, ""
-    elif visit.link is not None:
-        yield visit.link, "This link cannot be followed."
+    elif visit.link and visit.link.get(PROFILE):
+        yield visit.link, _BAD_LINK
     if visit.last:
         yield visit.last, "Your last choice cannot be started again."
     yield {}, ""

@@ -1,0 +1,199 @@
+"""What one user sees, and what is filled in for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from hub_ext.form.page import Visit, build_page
+from hub_ext.form.view import BarKind, Card, NoticeKind, Page
+from hub_ext.selection_access import Person
+from tests.fakes.workspaces import ADA, BOB, EVE, TODAY, workspaces
+
+
+def page(
+    person: Person = ADA,
+    *,
+    last: Mapping[str, Any] | None = None,
+    link: Mapping[str, Any] | None = None,
+    refused: Mapping[str, Any] | None = None,
+    hub_home: bool = False,
+) -> Page:
+    visit = Visit(
+        person=person,
+        server_name="",
+        today=TODAY,
+        last=last or {},
+        link=link,
+        refused=refused,
+        hub_home=hub_home,
+    )
+    return build_page(workspaces(), visit)
+
+
+def cards(shown: Page) -> dict[str, Card]:
+    return {card.value: card for group in shown.groups for card in group.cards}
+
+
+def checked(shown: Page) -> list[str]:
+    return [value for value, card in cards(shown).items() if card.checked]
+
+
+def selected(card: Card) -> dict[str, str]:
+    return {q.key: a.value for q in card.questions for a in q.answers if a.selected}
+
+
+def test_cards_stand_in_groups_in_the_order_of_the_catalog() -> None:
+    groups = [(group.title, [card.value for card in group.cards]) for group in page().groups]
+    assert groups == [
+        ("Without GPU", ["cpu@1"]),
+        ("Whole GPU", ["full@3"]),
+        ("GPU slice", ["slice@1"]),
+        ("Shared GPU", ["turns@1"]),
+    ]
+
+
+def test_a_card_tells_what_it_is() -> None:
+    card = cards(page())["full@3"]
+    assert card.specs == ("One full card", "H200, 141 GB", "8 CPU", "64 GiB memory")
+    assert card.price == "4.20 EUR per hour"
+    assert "yours alone" in card.sharing
+    assert [place.path for place in card.stays] == ["/home/jovyan"]
+    assert [place.path for place in card.goes] == ["/scratch", ""]
+    assert card.session == (
+        "after 1 h 30 min without activity",
+        "after 12 h in any case",
+        "you are warned 30 min and 2 min before",
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "parts", "filled"),
+    [("full@3", BarKind.OWN, 1, 1), ("slice@1", BarKind.OWN, 7, 1), ("turns@1", BarKind.TURNS, 1, 1)],
+)
+def test_the_share_of_a_card_is_drawn(value: str, kind: BarKind, parts: int, filled: int) -> None:
+    bar = cards(page())[value].bar
+    assert bar is not None
+    assert (bar.kind, bar.parts, bar.filled) == (kind, parts, filled)
+
+
+def test_a_workspace_without_gpu_has_no_share_to_draw() -> None:
+    card = cards(page())["cpu@1"]
+    assert (card.bar, card.sharing) == (None, "")
+    assert card.specs == ("1\N{EN DASH}2 CPU", "4 GiB memory")
+
+
+def test_an_answer_is_told_with_what_it_changes() -> None:
+    (size,) = [q for q in cards(page(BOB))["cpu@1"].questions if q.key == "size"]
+    assert [answer.label for answer in size.answers] == [
+        "Usual",
+        "Large (8 CPU, 32 GiB memory, 0.40 EUR per hour)",
+    ]
+
+
+def test_what_is_not_the_user_s_is_not_sent() -> None:
+    shown = page(BOB)
+    assert set(cards(shown)) == {"cpu@1", "turns@1"}
+    assert "Huge" not in repr(shown)
+
+
+def test_a_user_without_any_offer_is_told_whom_to_ask() -> None:
+    only = workspaces().model_copy(update={"profiles": (workspaces().by_key["full", 3],)})
+    shown = build_page(only, Visit(person=BOB, server_name="", today=TODAY, last={}))
+    assert shown.groups == ()
+    assert [notice.kind for notice in shown.notices] == [NoticeKind.WARNING]
+
+
+# --- what is filled in --------------------------------------------------------------------------------------
+
+
+def test_the_default_is_preselected_without_a_word() -> None:
+    shown = page()
+    assert checked(shown) == ["cpu@1"]
+    assert shown.notices == ()
+
+
+def test_the_last_choice_is_preselected_with_its_answers() -> None:
+    shown = page(last={"profile": "full", "version": 3, "image": "old-torch", "cards": "one"})
+    assert checked(shown) == ["full@3"]
+    assert selected(cards(shown)["full@3"]) == {"image": "old-torch", "cards": "one"}
+
+
+def test_the_last_choice_of_an_old_version_moves_to_the_new_one() -> None:
+    shown = page(last={"profile": "full", "version": 2, "image": "old-torch"})
+    assert checked(shown) == ["full@3"]
+    assert "replaced by version 3" in shown.notices[0].text
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        {"profile": "removed", "image": "x"},
+        {"profile": "gone", "version": 1},
+        {"profile": 7},
+        {"profile": "full", "cards": "nine"},
+    ],
+)
+def test_a_last_choice_that_is_gone_leaves_the_default_and_a_notice(last: dict[str, Any]) -> None:
+    shown = page(last=last)
+    assert checked(shown) == ["cpu@1"]
+    (notice,) = shown.notices
+    assert notice.kind is NoticeKind.WARNING
+    assert notice.text.startswith("Your last choice cannot be started again.")
+
+
+def test_a_last_choice_that_was_withdrawn_says_so() -> None:
+    shown = page(Person(name="ada"), last={"profile": "full", "version": 3})
+    assert checked(shown) == ["cpu@1"]
+    assert "withdrawn" in shown.notices[0].text
+
+
+def test_a_link_wins_over_the_last_choice() -> None:
+    shown = page(last={"profile": "cpu"}, link={"profile": "full", "cards": "two"})
+    assert checked(shown) == ["full@3"]
+    assert selected(cards(shown)["full@3"])["cards"] == "two"
+
+
+def test_a_link_shows_a_hidden_workspace() -> None:
+    assert "lab@1" not in cards(page())
+    assert checked(page(link={"profile": "lab"})) == ["lab@1"]
+
+
+@pytest.mark.parametrize("link", [{"profile": "nope"}, {"image": "torch"}, {"profile": "full"}])
+def test_a_link_that_leads_nowhere_says_so_and_starts_no_other_choice(link: dict[str, str]) -> None:
+    shown = page(BOB, last={"profile": "turns"}, link=link)
+    assert shown.notices[0].text.startswith("This link cannot be followed.")
+    assert checked(shown) == ["turns@1"]
+
+
+def test_a_refused_form_keeps_what_was_chosen() -> None:
+    shown = page(refused={"profile": "full@3", "image": "old-torch", "cards": "two"}, last={"profile": "cpu"})
+    assert checked(shown) == ["full@3"]
+    assert shown.notices == ()
+
+
+def test_a_typed_image_is_kept() -> None:
+    image = f"registry.example.com/nlp/own@sha256:{'d' * 64}"
+    card = cards(page(last={"profile": "turns", "image": f"custom:{image}"}))["turns@1"]
+    (question,) = card.questions
+    assert question.typed is not None
+    assert question.typed.value == image
+    assert selected(card) == {"image": "custom:"}
+
+
+def test_who_is_in_several_teams_is_asked() -> None:
+    (question,) = [q for q in cards(page(EVE))["slice@1"].questions if q.key == "team"]
+    assert [answer.label for answer in question.answers] == ["Language", "vision"]
+    assert not [q for q in cards(page(ADA))["slice@1"].questions if q.key == "team"]
+
+
+def test_without_a_home_the_page_says_that_nothing_is_kept() -> None:
+    bare = workspaces().by_key["cpu", 1]
+    bare = bare.model_copy(update={"storage": bare.storage.model_copy(update={"home": None})})
+    catalog = workspaces().model_copy(update={"profiles": (bare,)})
+    for hub_home, kept in ((False, 0), (True, 1)):
+        visit = Visit(person=BOB, server_name="", today=TODAY, last={}, hub_home=hub_home)
+        (card,) = cards(build_page(catalog, visit)).values()
+        assert len(card.stays) == kept

@@ -28,6 +28,11 @@ def cache_root() -> Path:
     return Path(chosen).expanduser().absolute() if chosen else Path.home() / ".cache" / "gpu-workspaces"
 
 
+def scratch() -> Path:
+    """What may be dropped once all is built: sources, compiled packages, and notes on what was downloaded."""
+    return cache_root() / "build"
+
+
 def key_of(*parts: bytes | str) -> str:
     """Hash parts so that moving a byte from one part to the next gives another key."""
     digest = hashlib.sha256()

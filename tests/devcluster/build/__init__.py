@@ -103,7 +103,7 @@ def prune() -> int:
         if not alone:
             return 0
         before = cache.size_bytes(cache.cache_root())
-        cache.remove(golang.scratch())
+        cache.remove(cache.scratch())
         for kind in KEPT_KINDS:
             cache.drop_unused(kind, days=UNUSED_DAYS)
         return before - cache.size_bytes(cache.cache_root())

@@ -4,6 +4,7 @@ BuildError
 ├── UnknownNameError      no such program, image or manifest
 ├── ToolchainError        Go is missing or too old
 ├── MissingToolsError     programs from Debian are missing and cannot be installed
+├── DiskSpaceError        too little room for the build caches
 └── StepError             a command of a build step failed; its log is kept
 """
 
@@ -12,6 +13,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from pathlib import Path
+
+from tests.devcluster.cache import ROOT_VARIABLE
 
 TAIL_LINES = 15
 
@@ -53,6 +56,18 @@ class MissingToolsError(BuildError):
         super().__init__(
             f"missing: {', '.join(self.missing)}; {because}. "
             f"As root: apt-get install --no-install-recommends {' '.join(self.packages)}"
+        )
+
+
+class DiskSpaceError(BuildError):
+    """The disk would be full before all is built."""
+
+    def __init__(self, *, at: Path, needed: int, free: int) -> None:
+        self.at, self.needed, self.free = at, needed, free
+        super().__init__(
+            f"what is missing takes about {needed / 1e9:.0f} GB in {at} while it is built (most is dropped "
+            f"afterwards); {free / 1e9:.1f} GB are free. Make room, or name a folder on a larger disk in "
+            f"{ROOT_VARIABLE}."
         )
 
 

@@ -30,14 +30,9 @@ KNOWN_PLACE = Path("/usr/local/go/bin/go")
 DOWNLOAD_SECONDS = {"kubernetes": 60.0, "kubernetes-oldest": 40.0}
 
 
-def scratch() -> Path:
-    """What may be dropped once all is built: Go's caches and the notes on what was downloaded."""
-    return cache.cache_root() / "build"
-
-
 def module_cache() -> Path:
     """Where the sources of the modules lie, until the build caches are dropped."""
-    return scratch() / "mod"
+    return cache.scratch() / "mod"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +115,7 @@ def _download(pins: Pinned) -> Step:
 
     return Step(
         name=download_name(pins.folder),
-        target=scratch() / "downloaded" / cache.key_of(pins.go_mod, pins.go_sum, *packages),
+        target=cache.scratch() / "downloaded" / cache.key_of(pins.go_mod, pins.go_sum, *packages),
         make=make,
         pool=Pool.DOWNLOAD,
         lane=f"download-{pins.folder}",
@@ -154,7 +149,7 @@ def environment(*, cgo: bool) -> Mapping[str, str]:
     """Go's settings for our builds, whatever the developer's own are; proxies stay theirs."""
     return {
         "CGO_ENABLED": "1" if cgo else "0",
-        "GOCACHE": str(scratch() / "go"),
+        "GOCACHE": str(cache.scratch() / "go"),
         "GOFLAGS": FLAGS,
         "GOMODCACHE": str(module_cache()),
         "GOTOOLCHAIN": "local",

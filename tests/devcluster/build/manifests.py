@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.devcluster import cache
-from tests.devcluster.build.golang import download_name, pinned, program_path, scratch
+from tests.devcluster.build.golang import download_name, pinned, program_path
 from tests.devcluster.build.images import SOURCES
 from tests.devcluster.build.plan import Pool, Shell, Step
 from tests.devcluster.build.table import PROGRAMS
@@ -62,7 +62,7 @@ def _manifest(name: str, how: Kustomization) -> Step:
         source = pins.source(program.module)
         folder = source / how.folder
         if own:
-            folder = scratch() / "kustomize" / name
+            folder = cache.scratch() / "kustomize" / name
             folder.mkdir(parents=True, exist_ok=True)
             # Kustomize takes folders outside its own only by relative paths.
             relative = os.path.relpath(source, folder)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -16,8 +17,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 from tests.devcluster import cache
-from tests.devcluster.build.errors import BuildError, StepError, last_lines
-from tests.devcluster.build.plan import LIMITS, Step, seconds_left, startable, steps_missing
+from tests.devcluster.build.errors import BuildError, DiskSpaceError, StepError, last_lines
+from tests.devcluster.build.plan import LIMITS, Step, bytes_needed, seconds_left, startable, steps_missing
 from tests.devcluster.build.progress import Change, Report, State
 
 BUILD_LOCK = "build"
@@ -128,7 +129,16 @@ def build(names: Iterable[str], steps: Mapping[str, Step], report: Report) -> No
     with cache.locked(BUILD_LOCK, shared=True):
         missing = steps_missing(names, steps)  # the build caches may have been dropped just now
         if missing:
+            _check_space(missing)
             _Build(missing, report).run()
+
+
+def _check_space(missing: Iterable[Step]) -> None:
+    """Raise `DiskSpaceError` if the disk would be full; what an interrupted build has left counts as done."""
+    root = cache.cache_root()
+    needed, free = bytes_needed(missing), shutil.disk_usage(root).free
+    if free < needed and free < (needed := needed - cache.size_bytes(cache.scratch())):
+        raise DiskSpaceError(at=root, needed=needed, free=free)
 
 
 class _Build:

@@ -59,7 +59,7 @@ def test_every_step_needs_only_what_can_be_built() -> None:
 
 def test_only_what_lies_in_the_scratch_folder_is_lost_with_the_build_caches() -> None:
     for step in build.all_steps().values():
-        scratch = golang.scratch() in step.target.parents
+        scratch = cache.scratch() in step.target.parents
         assert scratch == (step.name.startswith("modules of "))
         assert scratch or step.target.relative_to(cache.cache_root()).parts[0] in build.KEPT_KINDS
 
@@ -94,7 +94,7 @@ def test_pruning_drops_the_build_caches_and_keeps_what_is_built() -> None:
     source.parent.mkdir(parents=True)
     source.write_bytes(b"x" * 100_000)
     assert build.prune() >= 100_000
-    assert not golang.scratch().exists()
+    assert not cache.scratch().exists()
     assert kept.exists()
 
 

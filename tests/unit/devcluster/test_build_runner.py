@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import dataclasses
+import shutil
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from tests.devcluster import cache
-from tests.devcluster.build.errors import BuildError, StepError
+from tests.devcluster.build.errors import BuildError, DiskSpaceError, StepError
 from tests.devcluster.build.plan import Pool, Shell, Step
 from tests.devcluster.build.progress import Change, State, silent
 from tests.devcluster.build.runner import BUILD_LOCK, build, log_path
@@ -186,6 +189,32 @@ def test_nobody_may_drop_the_build_caches_while_something_is_built() -> None:
     with cache.lock_if_free(BUILD_LOCK) as alone:
         free.append(alone)
     assert free == [False, True]
+
+
+class Disk(NamedTuple):
+    free: int
+
+
+def test_too_small_a_disk_is_said_before_anything_is_built(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = table(dataclasses.replace(step("program", "echo > $1"), seconds=1000))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Disk(free=5_000_000_000))
+    with pytest.raises(DiskSpaceError) as raised:
+        build(["program"], steps, silent)
+    text = str(raised.value)
+    assert f"takes about 9 GB in {cache_folder} while it is built" in text
+    assert "5.0 GB are free" in text
+    assert "GPU_WORKSPACES_CACHE" in text
+    assert not steps["program"].target.exists()
+
+
+def test_what_an_interrupted_build_has_left_is_not_needed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = table(dataclasses.replace(step("program", "echo > $1"), seconds=1000))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Disk(free=5_000_000_000))
+    monkeypatch.setattr(cache, "size_bytes", lambda path: 4_500_000_000 if path == cache.scratch() else 0)
+    build(["program"], steps, silent)
+    assert steps["program"].target.exists()
 
 
 def test_what_a_step_raises_comes_out_as_it_is() -> None:

@@ -12,6 +12,7 @@ import re
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from .errors import QuantityError
@@ -38,6 +39,7 @@ _DURATION: Final = re.compile(
 )
 
 
+@lru_cache(maxsize=4096, typed=True)
 def parse_quantity(value: str | int | float) -> Fraction:
     """Read a Kubernetes quantity exactly.
 

@@ -63,6 +63,7 @@ class Code(StrEnum):
     DUPLICATE_VERSION = "duplicate-version"
     REPLACEMENT_CYCLE = "replacement-cycle"
     REPLACEMENT_RETIRED = "replacement-retired"
+    REPLACEMENT_IDLE = "replacement-idle"
     NO_REPLACEMENT = "no-replacement"
     UNTIL_WITHOUT_DEPRECATION = "until-without-deprecation"
     TWO_RECOMMENDED = "two-recommended"
@@ -82,7 +83,7 @@ class Code(StrEnum):
     POOL_WITHOUT_GPU = "pool-without-gpu"
     POOL_TWICE = "pool-twice"
     POOL_UNUSED = "pool-unused"
-    POOL_OVERLAP = "pool-overlap"
+    POOL_AMBIGUOUS = "pool-ambiguous"
     POOL_IS_GPU = "pool-is-gpu"
     GPU_COUNT = "gpu-count"
     GPU_COUNT_LARGE = "gpu-count-large"
@@ -184,6 +185,9 @@ RULES: dict[Code, Rule] = {
     Code.DUPLICATE_VERSION: Rule(E, "Two profiles have the same name and version."),
     Code.REPLACEMENT_CYCLE: Rule(E, "`replacedBy` leads back to where it started."),
     Code.REPLACEMENT_RETIRED: Rule(E, "`replacedBy` ends at a version that cannot be started."),
+    Code.REPLACEMENT_IDLE: Rule(
+        W, "`replacedBy` has no effect on a version that is not deprecated or retired."
+    ),
     Code.NO_REPLACEMENT: Rule(
         W, "A deprecated or retired version has no replacement: saved choices of it will fail."
     ),
@@ -205,7 +209,9 @@ RULES: dict[Code, Rule] = {
     Code.POOL_WITHOUT_GPU: Rule(E, "GPUs are asked for in a pool that has none."),
     Code.POOL_TWICE: Rule(E, "`resources.pool` and `resources.gpu.pool` name different pools."),
     Code.POOL_UNUSED: Rule(N, "No profile is placed in the pool."),
-    Code.POOL_OVERLAP: Rule(E, "Two pools select the same nodes and say different things about their GPUs."),
+    Code.POOL_AMBIGUOUS: Rule(
+        W, "Two pools reach the same nodes and one resource name means two things there."
+    ),
     Code.POOL_IS_GPU: Rule(
         W, "A profile without GPU is placed on GPU nodes and takes processors from GPU work."
     ),

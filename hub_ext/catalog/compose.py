@@ -103,7 +103,7 @@ def compose(catalog: Catalog, profile: Profile, picks: Mapping[str, str]) -> Wor
             )
     picked = {name: picks.get(name) or default_option(choice) for name, choice in questions.items()}
     options = {name: _option(questions[name], name, pick) for name, pick in picked.items()}
-    _check_requirements(questions, picked, options)
+    _check_requirements(profile, picked, options)
     return _assemble(catalog, profile, picked, options)
 
 
@@ -128,25 +128,34 @@ def _option(choice: Choice, name: str, pick: str) -> Option:
     )
 
 
-def _check_requirements(
-    questions: Mapping[str, Choice], picked: Mapping[str, str], options: Mapping[str, Option]
-) -> None:
+def unmet(profile: Profile, picked: Mapping[str, str], option: Option) -> str:
+    """Name the first choice whose pick an option does not go with; empty if it goes with all.
+
+    A profile with one image has no choice of images; the image counts as picked all the same.
+    """
+    for other, allowed in option.requires.items():
+        pick = picked.get(other) or (profile.images[0] if other == IMAGE_CHOICE else None)
+        if pick not in allowed:
+            return other
+    return ""
+
+
+def _check_requirements(profile: Profile, picked: Mapping[str, str], options: Mapping[str, Option]) -> None:
+    questions = profile.questions
     for name, option in options.items():
-        for other, allowed in option.requires.items():
-            if picked.get(other) in allowed:
-                continue
-            wanted = " or ".join(
-                questions[other].options[key].display_name
-                for key in allowed
-                if other in questions and key in questions[other].options
-            )
-            title = questions[other].display_name if other in questions else other
-            raise SelectionError(
-                SelectionReason.CONFLICTING_OPTIONS,
-                f"{option.display_name} goes only with {title}: {wanted or 'nothing that is offered here'}.",
-                field=name,
-                allowed=allowed,
-            )
+        other = unmet(profile, picked, option)
+        if not other:
+            continue
+        allowed = option.requires[other]
+        known = questions[other].options if other in questions else {}
+        wanted = " or ".join(known[key].display_name for key in allowed if key in known)
+        title = questions[other].display_name if other in questions else other
+        raise SelectionError(
+            SelectionReason.CONFLICTING_OPTIONS,
+            f"{option.display_name} goes only with {title}: {wanted or 'nothing that is offered here'}.",
+            field=name,
+            allowed=allowed,
+        )
 
 
 def _assemble(
@@ -197,9 +206,5 @@ def combinations(profile: Profile) -> Iterator[dict[str, str]]:
     names = list(questions)
     for picks in product(*(questions[name].options for name in names)):
         picked = dict(zip(names, picks, strict=True))
-        if all(
-            picked.get(other) in allowed
-            for name, pick in picked.items()
-            for other, allowed in questions[name].options[pick].requires.items()
-        ):
+        if not any(unmet(profile, picked, questions[name].options[pick]) for name, pick in picked.items()):
             yield picked

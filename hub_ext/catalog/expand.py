@@ -8,7 +8,8 @@ Pure: no clock, no network.
 
 from __future__ import annotations
 
-from typing import Final, TypeVar
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
 
 from .base import Model
 from .choices import Choice, ChoiceRef, Option
@@ -21,8 +22,16 @@ M = TypeVar("M", bound=Model)
 
 
 def overlay(base: M, top: M) -> M:
-    """Give `base` with every key that is written in `top` put in its place, an explicit null included."""
-    written = {key: getattr(top, key) for key in top.model_fields_set}
+    """Give `base` with every key that is written in `top` put in its place, an explicit null included.
+
+    Mappings (`mounts`) are put together name by name. If nothing is written, `base` itself comes back.
+    """
+    if not top.model_fields_set:
+        return base
+    written: dict[str, Any] = {}
+    for key in top.model_fields_set:
+        below, above = getattr(base, key), getattr(top, key)
+        written[key] = {**below, **above} if isinstance(below, dict) and isinstance(above, dict) else above
     return base.model_copy(update=written)
 
 
@@ -31,11 +40,15 @@ def expand(catalog: Catalog) -> Catalog:
 
     References must be right already (`references.check`); an unknown option set is left out here.
     """
-    profiles = tuple(_expand_profile(catalog, profile) for profile in catalog.profiles)
+    images = {
+        key: Option(display_name=image.display_name, description=image.description, image=key)
+        for key, image in catalog.images.items()
+    }
+    profiles = tuple(_expand_profile(catalog, profile, images) for profile in catalog.profiles)
     return catalog.model_copy(update={"profiles": profiles})
 
 
-def _expand_profile(catalog: Catalog, profile: Profile) -> Profile:
+def _expand_profile(catalog: Catalog, profile: Profile, images: Mapping[str, Option]) -> Profile:
     defaults: Defaults = catalog.defaults
     return profile.model_copy(
         update={
@@ -44,30 +57,28 @@ def _expand_profile(catalog: Catalog, profile: Profile) -> Profile:
             "security": overlay(defaults.security, profile.security),
             "environment": {**defaults.environment, **profile.environment},
             "access": profile.access or defaults.access or Access(everyone=True),
-            "choices": expand_choices(catalog, profile),
+            "choices": _expand_choices(catalog, profile, images),
         }
     )
 
 
-def expand_choices(catalog: Catalog, profile: Profile) -> dict[str, Choice]:
+def _expand_choices(catalog: Catalog, profile: Profile, images: Mapping[str, Option]) -> dict[str, Choice]:
     """Give the choices of a profile written out, the images first if there are several."""
     choices: dict[str, Choice] = {}
     if len(profile.images) > 1 and IMAGE_CHOICE not in profile.choices:
-        options = {
-            key: Option(display_name=image.display_name, description=image.description, image=key)
-            for key in profile.images
-            if (image := catalog.images.get(key))
-        }
+        options = {key: images[key] for key in profile.images if key in images}
         if options:
-            choices[IMAGE_CHOICE] = Choice(display_name="Image", options=options)
+            choices[IMAGE_CHOICE] = Choice.model_construct(
+                {"display_name", "options"}, display_name="Image", options=options
+            )
     for key, source in profile.choices.items():
-        choice = expand_choice(catalog, source)
+        choice = _expand_choice(catalog, source)
         if choice is not None:
             choices[key] = choice
     return choices
 
 
-def expand_choice(catalog: Catalog, source: Choice | ChoiceRef) -> Choice | None:
+def _expand_choice(catalog: Catalog, source: Choice | ChoiceRef) -> Choice | None:
     """Give a choice written out; None if it refers to an option set, or to options, that do not exist."""
     if isinstance(source, Choice):
         return source

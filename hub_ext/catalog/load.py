@@ -1,20 +1,41 @@
-"""Read a catalog and report every mistake at once.
+"""Read a catalog and report every mistake at once, each with its place and remedy.
 
-Pure but for one thin edge: `load_catalog` reads the files it is pointed at.
+Shell in one line: `source.read_path` reads the files; all else here is pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import yaml
-from pydantic import ValidationError
+from typing import Any, Final
 
 from ..errors import CatalogError, Finding, Severity
+from . import rules
+from .codes import RULES, Code
 from .expand import expand
-from .model import Catalog
+from .model import API_VERSION, KIND, Catalog
+from .problems import Problem
+from .rules.context import Context
+from .source import MAPPINGS, Document, Source, merge, place, read_mapping, read_path, read_text
+from .validation import broken_entries, validate
+from .yaml_values import raw_text
+
+_ORDER: Final = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.NOTE: 2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examination:
+    """What came of reading a catalog."""
+
+    catalog: Catalog | None
+    """In its explicit form; None if there is an error."""
+    findings: tuple[Finding, ...]
+    """Errors, warnings and notes, in the order of the files."""
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.severity is Severity.ERROR)
 
 
 def load_catalog(source: Path | Mapping[str, Any]) -> Catalog:
@@ -23,19 +44,117 @@ def load_catalog(source: Path | Mapping[str, Any]) -> Catalog:
     Raises
     ------
     CatalogError
-        Carries all findings, the errors and what else there is to say.
+        There is an error; it carries all findings.
     """
-    data = source if isinstance(source, Mapping) else yaml.safe_load(source.read_text())
-    try:
-        catalog = Catalog.model_validate(data, by_alias=True, by_name=False)
-    except ValidationError as error:
-        raise CatalogError(
-            Finding(
-                severity=Severity.ERROR,
-                code=problem["type"],
-                message=problem["msg"],
-                path=".".join(map(str, problem["loc"])),
-            )
-            for problem in error.errors()
-        ) from None
-    return expand(catalog)
+    examination = examine(source)
+    if examination.catalog is None:
+        raise CatalogError(examination.findings)
+    return examination.catalog
+
+
+def examine(source: Path | Mapping[str, Any]) -> Examination:
+    """Read a catalog and say everything there is to say about it; never raises for what is in it."""
+    return _examine(read_mapping(source) if isinstance(source, Mapping) else read_path(source))
+
+
+def examine_text(text: str, file: str | None = None) -> Examination:
+    """Read a catalog from a YAML text."""
+    return _examine(read_text(text, file))
+
+
+def _examine(documents: list[Document]) -> Examination:
+    source = merge(documents)
+    catalog, problems = _check(source)
+    findings = [
+        _finding(problem, place(document, problem.loc))
+        for document in source.documents
+        for problem in document.problems
+    ]
+    findings += [_finding(problem, source.locate(problem.loc)) for problem in problems]
+    findings = sorted(dict.fromkeys(findings), key=_position)
+    failed = any(finding.severity is Severity.ERROR for finding in findings)
+    return Examination(catalog=None if failed else catalog, findings=tuple(findings))
+
+
+def _position(finding: Finding) -> tuple[str, int, int]:
+    return finding.file or "", finding.line or 0, _ORDER[finding.severity]
+
+
+def _finding(problem: Problem, where: tuple[str | None, int | None, str]) -> Finding:
+    file, line, path = where
+    return Finding(
+        severity=RULES[problem.code].severity,
+        code=problem.code.value,
+        message=problem.message,
+        path=path,
+        file=file,
+        line=problem.line or line,
+        help=problem.help,
+    )
+
+
+def _check(source: Source) -> tuple[Catalog | None, list[Problem]]:
+    """Check the shape, and then by the rules what has the right shape."""
+    if not any(isinstance(document.data, Mapping) for document in source.documents):
+        return None, [] if any(d.problems for d in source.documents) else [_no_catalog()]
+    catalog, problems = validate(source.data, lambda loc: _raw(source, loc))
+    indexes = tuple(range(len(source.data.get("profiles") or ())))
+    if catalog is None:
+        catalog, indexes = _salvage(source.data, problems)
+    if catalog is None:
+        return None, problems
+    explicit = expand(catalog)
+    context = Context(
+        written=catalog,
+        catalog=explicit,
+        indexes=indexes,
+        known={key: _names(source.data.get(key)) for key in MAPPINGS},
+        known_versions=_versions(source.data.get("profiles")),
+    )
+    return explicit, problems + rules.check(context)
+
+
+def _no_catalog() -> Problem:
+    return Problem(
+        code=Code.NOT_A_CATALOG,
+        message="there is no catalog here",
+        help=f"Write a file that begins with apiVersion: {API_VERSION} and kind: {KIND}.",
+    )
+
+
+def _raw(source: Source, loc: tuple[str | int, ...]) -> str | None:
+    document, local = source.origin(loc)
+    return raw_text(document.node, (*document.prefix, *local)) if document else None
+
+
+def _salvage(data: Mapping[str, Any], problems: Iterable[Problem]) -> tuple[Catalog | None, tuple[int, ...]]:
+    """Give the catalog without its broken entries, and which profiles are left."""
+    broken = set(broken_entries(list(problems)))
+    rest: dict[str, Any] = {"apiVersion": API_VERSION, "kind": KIND, "profiles": []}
+    indexes: tuple[int, ...] = ()
+    for key, section in data.items():
+        if (key,) in broken or key in {"apiVersion", "kind"}:
+            continue
+        if key == "profiles" and isinstance(section, list):
+            indexes = tuple(i for i in range(len(section)) if (key, i) not in broken)
+            rest[key] = [section[i] for i in indexes]
+        elif isinstance(section, Mapping) and key in MAPPINGS:
+            rest[key] = {name: item for name, item in section.items() if (key, name) not in broken}
+        else:
+            rest[key] = section
+    catalog, still = validate(rest, lambda _: None)
+    return (None, ()) if still else (catalog, indexes)
+
+
+def _names(section: Any) -> frozenset[str]:
+    return frozenset(str(name) for name in section) if isinstance(section, Mapping) else frozenset()
+
+
+def _versions(section: Any) -> frozenset[tuple[str, int]]:
+    found = set()
+    for item in section if isinstance(section, list) else ():
+        if isinstance(item, Mapping):
+            name, version = item.get("name"), item.get("version")
+            if isinstance(name, str) and isinstance(version, int):
+                found.add((name, version))
+    return frozenset(found)

@@ -67,12 +67,21 @@ class PartialResources(Model):
     """What an option changes; what it leaves out stays as in the profile."""
 
     cpu: CpuAmount | None = None
+    """Replaces request and limit."""
     memory: MemoryAmount | None = None
+    """Replaces request and limit; a request alone takes the limit away."""
     gpu: GpuRequest | None = None
     """Replaces the GPU of the profile as a whole; an explicit `null` takes it away."""
     pool: Name | None = None
+    """Where the workspace is placed if it has no GPU."""
 
     def apply_to(self, base: Resources) -> Resources:
-        """Give `base` with what is written here put in its place."""
-        written = {key: getattr(self, key) for key in self.model_fields_set}
-        return base.model_copy(update=written)
+        """Give `base` with what is written here put in its place; with a GPU its pool decides the place."""
+        gpu = self.gpu if "gpu" in self.model_fields_set else base.gpu
+        pool = self.pool if "pool" in self.model_fields_set else base.pool
+        return Resources.model_construct(
+            cpu=self.cpu or base.cpu,
+            memory=self.memory or base.memory,
+            gpu=gpu,
+            pool=None if self.gpu else pool,
+        )

@@ -8,7 +8,7 @@ Shell in one function: `read_path` reads files; the rest is pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +18,6 @@ from yaml.nodes import Node
 
 from . import yaml_values
 from .codes import Code
-from .model import API_VERSION, KIND
 from .problems import Loc, Problem, path_of
 
 Z2JH: Final[Loc] = ("custom", "gpuWorkspaces")
@@ -50,13 +49,17 @@ class Source:
     origins: dict[Loc, tuple[Document, Loc]] = field(default_factory=dict)
     """For the first steps of a place: its document, and the place inside it."""
 
+    def origin(self, loc: Loc) -> tuple[Document | None, Loc]:
+        """Give the document of a place in the merged catalog, and the place inside it."""
+        for length in (2, 1):
+            if len(loc) >= length and (found := self.origins.get(loc[:length])):
+                return found[0], (*found[1], *loc[length:])
+        return (self.documents[0] if self.documents else None), loc
+
     def locate(self, loc: Loc) -> tuple[str | None, int | None, str]:
         """Give file, line and path of a place in the merged catalog."""
-        for length in (2, 1):
-            if (origin := self.origins.get(loc[:length])) and len(loc) >= length:
-                document, local = origin
-                return place(document, (*local, *loc[length:]))
-        return place(self.documents[0], loc) if self.documents else (None, None, path_of(loc))
+        document, local = self.origin(loc)
+        return place(document, local) if document else (None, None, path_of(loc))
 
 
 def place(document: Document, loc: Loc) -> tuple[str | None, int | None, str]:
@@ -179,16 +182,6 @@ def _merge_section(source: Source, document: Document, key: str, value: Any) -> 
         )
         return
     source.origins.setdefault((key,), (document, (key,)))
-
-
-def check_header(source: Source) -> Iterator[Problem]:
-    """Say if there is no catalog at all, which explains more than a list of missing keys."""
-    if not source.documents:
-        yield Problem(
-            code=Code.NOT_A_CATALOG,
-            message="there is no catalog here",
-            help=f"Write a file that begins with apiVersion: {API_VERSION} and kind: {KIND}.",
-        )
 
 
 def _report(document: Document, code: Code, loc: Loc, message: str, *, help: str = "") -> None:  # noqa: A002

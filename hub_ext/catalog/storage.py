@@ -20,7 +20,7 @@ class Home(Model):
     class_: Name | Text | None = Field(default=None, alias="class")
     """StorageClass; None is the cluster's default."""
     size: Memory | None = None
-    """Size of a new volume (bytes); left out with `claim`."""
+    """Size of a new volume (bytes). Left out without `claim`, the hub's own volume is the home."""
     access_mode: AccessMode = "ReadWriteOnce"
     """ReadWriteOnce allows one node at a time: two workspaces of a user then share a node or wait."""
     mount_path: MountPath = "/home/jovyan"

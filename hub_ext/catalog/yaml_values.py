@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 import yaml
@@ -20,29 +21,39 @@ from .codes import Code
 from .problems import Loc, Problem
 
 _TAG: Final = "tag:yaml.org,2002:"
-_NULL, _BOOL, _INT, _FLOAT, _STR = (f"{_TAG}{name}" for name in ("null", "bool", "int", "float", "str"))
+_NULL, _BOOL, _INT, _FLOAT, _STR, _MAP, _SEQ = (
+    f"{_TAG}{name}" for name in ("null", "bool", "int", "float", "str", "map", "seq")
+)
 _MERGE_KEY: Final = "<<"
 MAX_DEPTH: Final = 40
 """Deeper than any catalog; what is deeper is not read."""
 
 
-class _CoreLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Composes nodes and recognizes plain words by YAML 1.2's core schema."""
-
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - PyYAML's seam
-
-
-for tag, pattern, first in (
-    (_BOOL, r"true|True|TRUE|false|False|FALSE", "tTfF"),
-    (_NULL, r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-    (_INT, r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
-    (
-        _FLOAT,
-        r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
-        "-+.0123456789",
+_WORDS: Final = {
+    _BOOL: re.compile(r"true|True|TRUE|false|False|FALSE"),
+    _NULL: re.compile(r"~|null|Null|NULL|"),
+    _INT: re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"),
+    _FLOAT: re.compile(
+        r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
+        r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
     ),
-):
-    _CoreLoader.add_implicit_resolver(tag, re.compile(f"^(?:{pattern})$"), list(first))
+}
+"""Plain words of the core schema that are not text."""
+
+
+@lru_cache(maxsize=16384)
+def _tag_of(word: str) -> str:
+    return next((tag for tag, pattern in _WORDS.items() if pattern.fullmatch(word)), _STR)
+
+
+class _CoreLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Composes nodes and reads plain words by the core schema."""
+
+    def resolve(self, kind: type[Node], value: Any, implicit: Any) -> str:
+        """Give the tag of a node that carries none; `implicit[0]` is true for a plain word."""
+        if kind is ScalarNode:
+            return _tag_of(value) if implicit[0] else _STR
+        return _MAP if kind is MappingNode else _SEQ
 
 
 def _read_int(text: str) -> int | str:
@@ -66,6 +77,11 @@ _YAML_11: Final = re.compile(
     r"|[-+]?[0-9]+(?::[0-5]?[0-9])+(?:\.[0-9]*)?|[-+]?0b[01_]+|[-+]?[0-9]*_[0-9_]*(?:\.[0-9_]*)?"
 )
 """Plain words that YAML 1.1 does not take for text."""
+
+
+@lru_cache(maxsize=16384)
+def _differs(word: str) -> bool:
+    return _YAML_11.fullmatch(word) is not None
 
 
 def compose(text: str) -> Iterator[Node]:
@@ -104,6 +120,12 @@ def find(node: Node | None, loc: Loc) -> tuple[int | None, Node | None]:
             return line, None
         line, node = found
     return line, node
+
+
+def raw_text(node: Node | None, loc: Loc) -> str | None:
+    """Give a single value as it stands in the file, before it was read as a number or the like."""
+    _, found = find(node, loc)
+    return found.value if isinstance(found, ScalarNode) else None
 
 
 def _child(node: Node | None, step: str | int) -> tuple[int, Node] | None:
@@ -175,6 +197,7 @@ class Builder:
             name = key.value
             if name == _MERGE_KEY and not key.style:
                 continue
+            self._check_key(key, (*loc, name))
             line = key.start_mark.line + 1
             if name in values:
                 self._report(
@@ -187,6 +210,20 @@ class Builder:
             lines[name] = line
             values[name] = self.build(value, (*loc, name))
         return {**self._merge(node, loc), **values}
+
+    def _check_key(self, key: ScalarNode, loc: Loc) -> None:
+        """Keys are text here; Helm reads bare words first and then writes the value it read."""
+        if key.style:
+            return
+        self._check_word(key, loc)
+        if key.tag in {_INT, _FLOAT} and str(_READERS[key.tag](key.value)) != key.value:
+            self._report(
+                Code.YAML_AMBIGUOUS,
+                key,
+                loc,
+                f"the key {key.value} is text here and a number for Helm (YAML 1.1)",
+                help=f'Write "{key.value}" in quotes.',
+            )
 
     def _merge(self, node: MappingNode, loc: Loc) -> dict[str, Any]:
         merged: dict[str, Any] = {}
@@ -205,7 +242,8 @@ class Builder:
 
     def _scalar(self, node: ScalarNode, loc: Loc) -> Any:
         text: str = node.value
-        if node.style or node.tag not in _READERS:
+        pattern = _WORDS.get(node.tag)
+        if node.style or (pattern and not pattern.fullmatch(text)) or node.tag not in _READERS:
             self._check_tag(node, loc)
             return text
         if node.tag == _STR:
@@ -227,7 +265,7 @@ class Builder:
             )
 
     def _check_word(self, node: ScalarNode, loc: Loc) -> None:
-        if _YAML_11.fullmatch(node.value):
+        if _differs(node.value):
             self._report(
                 Code.YAML_AMBIGUOUS,
                 node,
@@ -237,7 +275,7 @@ class Builder:
             )
 
     def _check_tag(self, node: Node, loc: Loc) -> None:
-        if not node.tag.startswith((f"{_TAG}str", f"{_TAG}map", f"{_TAG}seq")):
+        if node.tag not in {_STR, _MAP, _SEQ}:
             shown = node.tag.replace(_TAG, "!!")
             self._report(Code.YAML_TAG, node, loc, f"the tag {shown} has no meaning here", help="Remove it.")
 

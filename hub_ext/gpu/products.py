@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from .mig import MigLayout, MigProfile, sizes
@@ -188,6 +189,7 @@ def split_product(label: str) -> tuple[str, str]:
     return (match["product"], match["suffix"]) if match else (label, "")
 
 
+@lru_cache(maxsize=256)
 def find_card(product: str) -> Card | None:
     """Recognize a card by its product label, with dashes or spaces; None for one not in the table."""
     plain, _ = split_product(product.strip().replace(" ", "-"))

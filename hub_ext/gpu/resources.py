@@ -34,3 +34,8 @@ def mig_resource(slice_name: str, strategy: Strategy = Strategy.MIXED) -> str:
 def shared_resource(*, renamed: bool, resource_name: str | None = None) -> str:
     """Name the resource of a share: a name given in the plugin's configuration wins."""
     return resource_name or NVIDIA_GPU + (SHARED_SUFFIX if renamed else "")
+
+
+def is_nvidia(resource: str) -> bool:
+    """Say whether a resource name stands for NVIDIA's GPUs, which need CUDA in the image."""
+    return resource.startswith("nvidia.com/")

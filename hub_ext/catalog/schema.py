@@ -1,0 +1,80 @@
+"""JSON Schema of the catalog, for editors, and the questions that error messages ask it.
+
+Pure: no clock, no network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from .model import Catalog
+from .problems import Loc
+
+SCHEMA_ID: Final = "https://gpu-workspaces.jupyter.org/schema/catalog-v1.json"
+EDITOR_LINE: Final = "# yaml-language-server: $schema="
+
+Schema = Mapping[str, Any]
+
+
+@lru_cache(maxsize=1)
+def json_schema() -> dict[str, Any]:
+    """Give the schema as it is published; every object is closed, so editors mark misspelt keys."""
+    schema = Catalog.model_json_schema(by_alias=True, mode="validation")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": SCHEMA_ID,
+        **schema,
+        "title": "GPU workspaces catalog",
+    }
+
+
+def keys_at(loc: Loc) -> dict[str, Schema]:
+    """Give the keys that may stand in the mapping at a place, with the schema of each."""
+    keys: dict[str, Schema] = {}
+    for schema in _at(loc):
+        keys.update(schema.get("properties", {}))
+    return keys
+
+
+def describe(loc: Loc) -> str:
+    """Give the description of the value at a place, empty for none."""
+    for schema in _at(loc[:-1]):
+        found = schema.get("properties", {}).get(loc[-1] if loc else "")
+        if found and found.get("description"):
+            return str(found["description"]).replace("\n", " ")
+    return ""
+
+
+def _at(loc: Loc) -> list[Schema]:
+    """Give every schema that may apply at a place, all branches of a choice included."""
+    schemas = list(_branches(json_schema()))
+    for step in loc:
+        below = [inner for schema in schemas for inner in _step(schema, step)]
+        schemas = [branch for inner in below for branch in _branches(inner)]
+    return schemas
+
+
+def _step(schema: Schema, step: str | int) -> Iterator[Schema]:
+    if isinstance(step, int):
+        if isinstance(schema.get("items"), Mapping):
+            yield schema["items"]
+    elif step in schema.get("properties", {}):
+        yield schema["properties"][step]
+    elif isinstance(schema.get("additionalProperties"), Mapping):
+        yield schema["additionalProperties"]
+    elif "patternProperties" in schema and "properties" not in schema:
+        yield from schema["patternProperties"].values()
+
+
+def _branches(schema: Schema) -> Iterator[Schema]:
+    """Follow references, and give each alternative by itself."""
+    if "$ref" in schema:
+        name = schema["$ref"].removeprefix("#/$defs/")
+        yield from _branches(json_schema()["$defs"][name])
+        return
+    yield schema
+    for word in ("anyOf", "oneOf", "allOf"):
+        for branch in schema.get(word, ()):
+            yield from _branches(branch)

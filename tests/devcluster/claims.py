@@ -7,16 +7,26 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.devcluster import host
 from tests.devcluster.addresses import SLOTS, Addresses, free_slots
 from tests.devcluster.errors import HostError, StateError
+from tests.devcluster.limits import Limits
 from tests.devcluster.record import runs_dir
 from tests.devcluster.spec import Size
+from tests.devcluster.waiting import POLL_SECONDS
 
 LOCKS = ".locks"
+PROBES = 5
+"""A lock may be held for a moment by somebody who looks whether it is held."""
+
+
+def limits() -> Limits:
+    """The machine's limits, shared by all clusters of this cache."""
+    return Limits(runs_dir() / LOCKS / "limits.json")
 
 
 def try_lock(name: str) -> int | None:
@@ -37,14 +47,15 @@ def try_lock(name: str) -> int | None:
 
 def claim_name(name: str) -> int:
     """Hold a cluster's name; raises `StateError` if it is up, or being stopped."""
-    descriptor = try_lock(f"name-{name}")
-    if descriptor is None:
-        raise StateError(
-            f"cluster {name!r}",
-            "is up already",
-            f"stop it: python -m tests.devcluster down {name}; or choose another name with --name",
-        )
-    return descriptor
+    for _ in range(PROBES):
+        if (descriptor := try_lock(f"name-{name}")) is not None:
+            return descriptor
+        time.sleep(POLL_SECONDS)
+    raise StateError(
+        f"cluster {name!r}",
+        "is up already",
+        f"stop it: python -m tests.devcluster down {name}; or choose another name with --name",
+    )
 
 
 def claim_free_name(wanted: str) -> tuple[str, int]:

@@ -82,6 +82,8 @@ class Supervisor:
         host.check_host(spec, cache_root())
         addresses, slot_lock = claims.claim_slot(spec.size)
         self._sweeper = Sweeper(self._state_dir, [self._name_lock, slot_lock])
+        if spec.nodes:
+            claims.limits().hold(self._state_dir.name)
         addons = load_addons(spec.addons)
         programs = build_programs(spec, addons)
         record = Record(

@@ -38,6 +38,7 @@ def sweep(state_dir: Path) -> None:
     )
     with contextlib.suppress(StateError):  # killed before it wrote its record: nothing was made yet
         cgroups.remove(Record.load(state_dir).cgroup)
+    claims.limits().release(state_dir.name, is_up=claims.is_claimed)
     for name in VOLATILE:
         cache.remove(state_dir / name)
     status = Status.load(state_dir)

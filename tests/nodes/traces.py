@@ -36,7 +36,7 @@ def host_state() -> HostState:
     settings = [Path("/proc/sys") / name for name in PRIVATE_SYSCTLS]
     return HostState(
         sysctls={str(p): p.read_text().strip() for p in settings if p.exists()},
-        firewall=run("iptables-save", "--table=nat") + run("iptables-save", "--table=filter"),
+        firewall="".join(run("iptables", f"--table={table}", "--list-rules") for table in ("nat", "filter")),
         folders={
             f: tuple(sorted(p.name for p in Path(f).iterdir())) if Path(f).is_dir() else None
             for f in OWN_FOLDERS

@@ -1,7 +1,8 @@
-"""local-path-provisioner: home volumes as folders of the node on which their first pod runs.
+"""local-path-provisioner: volumes as folders, which keep their data for as long as their claim.
 
-The default StorageClass binds with the first pod, keeps data for as long as the claim, and applies `fsGroup`
-(type `local`; with `hostPath` Kubernetes does not). It neither grows volumes nor enforces their size.
+The default StorageClass is like a node's own disk: it binds with the first pod, to that pod's node, and
+applies `fsGroup` (type `local`; with `hostPath` Kubernetes does not). `shared-path` is like a file server: pods
+of all nodes may mount it. Neither grows volumes or enforces their size.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ NAME = "local-path-provisioner"
 NAMESPACE = "local-path-storage"
 PROVISIONER = "rancher.io/local-path"
 STORAGE_CLASS = "local-path"
+SHARED_STORAGE_CLASS = "shared-path"
 CONFIG_DIR = "/etc/config"
 GROUP = "rbac.authorization.k8s.io"
 READ = ["get", "list", "watch"]
@@ -52,9 +54,14 @@ def install(cluster: Cluster) -> Callable[[], None]:
             "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": NAME},
             "subjects": [{"kind": "ServiceAccount", **account}],
         },
-        build_config(folders, helper=registry.publish_variant("helper", mark="volumes")),
+        build_config(
+            folders,
+            shared=str(cluster.state_dir / "volumes"),
+            helper=registry.publish_variant("helper", mark="volumes"),
+        ),
         build_deployment(registry.publish_built("local-path-provisioner")),
         build_storage_class(),
+        build_shared_storage_class(),
     )
     return lambda: cluster.wait_for(f"deployment/{NAME}", "condition=Available", namespace=NAMESPACE)
 
@@ -77,9 +84,28 @@ def build_storage_class() -> dict[str, Any]:
     }
 
 
-def build_config(folders: dict[str, str], *, helper: str) -> dict[str, Any]:
-    """Build the provisioner's ConfigMap: each node's folder, and the pod that makes volumes there."""
+def build_shared_storage_class() -> dict[str, Any]:
+    """Build the StorageClass whose volumes all nodes can mount."""
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": SHARED_STORAGE_CLASS, "annotations": {"defaultVolumeType": "hostPath"}},
+        "provisioner": PROVISIONER,
+        "volumeBindingMode": "Immediate",
+        "reclaimPolicy": "Delete",
+    }
+
+
+def build_config(folders: dict[str, str], *, shared: str, helper: str) -> dict[str, Any]:
+    """Build the provisioner's ConfigMap: the folders of each node and of all, and the pod that makes volumes.
+
+    All nodes see the host's files, so `shared` is the same folder everywhere.
+    """
     nodes = [{"node": name, "paths": [folder]} for name, folder in folders.items()]
+    classes = {
+        STORAGE_CLASS: {"nodePathMap": nodes},
+        SHARED_STORAGE_CLASS: {"sharedFileSystemPath": shared},
+    }
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -94,7 +120,7 @@ def build_config(folders: dict[str, str], *, helper: str) -> dict[str, Any]:
         "kind": "ConfigMap",
         "metadata": {"name": "local-path-config", "namespace": NAMESPACE},
         "data": {
-            "config.json": json.dumps({"nodePathMap": nodes}),
+            "config.json": json.dumps({"storageClassConfigs": classes}),
             "setup": '#!/bin/sh\nset -eu\nmkdir -m 0777 -p "$VOL_DIR"\n',
             "teardown": '#!/bin/sh\nset -eu\nrm -rf "$VOL_DIR"\n',
             "helperPod.yaml": yaml.safe_dump(pod),
@@ -113,6 +139,7 @@ def build_deployment(image: str) -> dict[str, Any]:
         "env": [
             {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
             {"name": "CONFIG_MOUNT_PATH", "value": f"{CONFIG_DIR}/"},
+            {"name": "SERVICE_ACCOUNT_NAME", "value": NAME},
         ],
         "volumeMounts": [{"name": "config", "mountPath": CONFIG_DIR}],
     }

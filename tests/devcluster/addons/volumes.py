@@ -1,8 +1,8 @@
 """local-path-provisioner: volumes as folders, which keep their data for as long as their claim.
 
 The default StorageClass is like a node's own disk: it binds with the first pod, to that pod's node, and
-applies `fsGroup` (type `local`; with `hostPath` Kubernetes does not). `shared-path` is like a file server: pods
-of all nodes may mount it. Neither grows volumes or enforces their size.
+applies `fsGroup` (type `local`; with `hostPath` Kubernetes does not). `shared-path` is like a file server:
+pods of all nodes may mount it. Neither grows volumes or enforces their size.
 """
 
 from __future__ import annotations

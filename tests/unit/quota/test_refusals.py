@@ -101,9 +101,9 @@ CASES = [
     (
         say(
             500,
-            'Internal error occurred: failed calling webhook "mpod.example.org": failed to call '
-            'webhook: Post "https://hook.system.svc:443/mutate?timeout=10s": dial tcp 10.96.1.1:443: connect: '
-            "connection refused",
+            'Internal error occurred: failed calling webhook "mpod.example.org": failed '
+            'to call webhook: Post "https://hook.system.svc:443/mutate?timeout=10s": dial tcp 10.96.1.1:443: '
+            "connect: connection refused",
         ),
         (Reason.WEBHOOK_UNREACHABLE, Fault.CLUSTER, True, "mpod.example.org"),
         "A part of the cluster that must approve each start (mpod.example.org) does not answer.",

@@ -10,10 +10,19 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StrictBool, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    GetJsonSchemaHandler,
+    StrictBool,
+    WithJsonSchema,
+)
 from pydantic.alias_generators import to_camel
+from pydantic_core import CoreSchema
 
 from ..errors import BadValueError, NameRuleError
 from ..names import is_dns_label, is_label_key, is_label_value
@@ -32,6 +41,21 @@ class Model(BaseModel):
         validate_by_name=True,
         serialize_by_alias=True,
     )
+
+
+class ShortModel(Model):
+    """Base of models that may also be written as one plain value."""
+
+    short: ClassVar[dict[str, Any]]
+    """JSON Schema of the plain value."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        long = handler.resolve_ref_schema(handler(core_schema))
+        description = {"description": text} if (text := long.get("description")) else {}
+        return {"anyOf": [cls.short, long], **description}
 
 
 _KEY: Final = r"[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?"
@@ -112,7 +136,7 @@ def _check_text(text: str) -> str:
     return text
 
 
-def _quantity_schema(description: str) -> dict[str, Any]:
+def quantity_schema(description: str) -> dict[str, Any]:
     pattern = r"^[0-9]*\.?[0-9]*([eE][+-]?[0-9]+|[munkMGTPE]|[KMGTPE]i)?$"
     return {"anyOf": [{"type": "string", "pattern": pattern}, {"type": "number"}], "description": description}
 
@@ -139,16 +163,16 @@ MountPath = Annotated[str, AfterValidator(_check_mount_path), WithJsonSchema(_te
 EnvName = Annotated[str, AfterValidator(_check_env_name), WithJsonSchema(_text_schema(_ENV_NAME))]
 
 Cpu = Annotated[
-    int, BeforeValidator(parse_cpu), WithJsonSchema(_quantity_schema("Processors: 2, 0.5 or 500m."))
+    int, BeforeValidator(parse_cpu), WithJsonSchema(quantity_schema("Processors: 2, 0.5 or 500m."))
 ]
 """Millicores."""
 
 Memory = Annotated[
-    int, BeforeValidator(parse_memory), WithJsonSchema(_quantity_schema("An amount such as 16Gi."))
+    int, BeforeValidator(parse_memory), WithJsonSchema(quantity_schema("An amount such as 16Gi."))
 ]
 """Bytes."""
 
-Count = Annotated[int, BeforeValidator(parse_count), WithJsonSchema(_quantity_schema("A whole number."))]
+Count = Annotated[int, BeforeValidator(parse_count), WithJsonSchema(quantity_schema("A whole number."))]
 """Whole devices."""
 
 Duration = Annotated[

@@ -5,11 +5,11 @@ Pure: no clock, no network.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, model_validator
 
-from .base import EnvName, Key, Model, Text
+from .base import EnvName, Key, Model, ShortModel, Text
 from .images import CustomImage
 from .policy import Access, Price
 from .resources import PartialResources
@@ -54,8 +54,10 @@ class Choice(Model):
     """Lets users type an image that is not listed; only for the choice named `image`."""
 
 
-class ChoiceRef(Model):
-    """A choice taken from `optionSets`, whole or in part."""
+class ChoiceRef(ShortModel):
+    """A choice taken from `optionSets`, whole or in part; the bare name takes it whole."""
+
+    short: ClassVar = {"type": "string", "description": "Name of an option set."}
 
     option_set: Key
     """Which one."""
@@ -64,18 +66,19 @@ class ChoiceRef(Model):
     default: Key | None = None
     """Preselects another answer than the set does."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _expand(cls, value: Any) -> Any:
+        return {"optionSet": value} if isinstance(value, str) else value
+
 
 def _tag(value: Any) -> str:
     refers = isinstance(value, str | ChoiceRef) or (isinstance(value, dict) and "optionSet" in value)
     return "ref" if refers else "choice"
 
 
-def _from_name(value: Any) -> Any:
-    return {"optionSet": value} if isinstance(value, str) else value
-
-
 ChoiceSource = Annotated[
-    Annotated[Choice, Tag("choice")] | Annotated[ChoiceRef, BeforeValidator(_from_name), Tag("ref")],
+    Annotated[Choice, Tag("choice")] | Annotated[ChoiceRef, Tag("ref")],
     Discriminator(_tag),
 ]
 """A choice written in place, the name of an option set, or a part of one."""

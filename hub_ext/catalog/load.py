@@ -14,6 +14,7 @@ from ..errors import CatalogError, Finding, Severity
 from . import rules
 from .codes import RULES, Code
 from .expand import expand
+from .lock import FILE_NAME, check_lock, parse_lock
 from .model import API_VERSION, KIND, Catalog
 from .problems import Problem
 from .rules.context import Context
@@ -53,8 +54,13 @@ def load_catalog(source: Path | Mapping[str, Any]) -> Catalog:
 
 
 def examine(source: Path | Mapping[str, Any]) -> Examination:
-    """Read a catalog and say everything there is to say about it; never raises for what is in it."""
-    return _examine(read_mapping(source) if isinstance(source, Mapping) else read_path(source))
+    """Read a catalog and say everything there is to say about it; never raises for what is in it.
+
+    A `catalog.lock` beside the file, or in the folder, is held against it.
+    """
+    if isinstance(source, Mapping):
+        return _examine(read_mapping(source))
+    return _examine(read_path(source), lock_file=lock_path(source))
 
 
 def examine_text(text: str, file: str | None = None) -> Examination:
@@ -62,9 +68,18 @@ def examine_text(text: str, file: str | None = None) -> Examination:
     return _examine(read_text(text, file))
 
 
-def _examine(documents: list[Document]) -> Examination:
+def lock_path(source: Path) -> Path:
+    """Say where the lock of a catalog stands, whether it is there or not."""
+    return (source if source.is_dir() else source.parent) / FILE_NAME
+
+
+def _examine(documents: list[Document], lock_file: Path | None = None) -> Examination:
     source = merge(documents)
     catalog, problems = _check(source)
+    wrong = any(RULES[p.code].severity is Severity.ERROR for d in documents for p in d.problems + problems)
+    # A fingerprint needs a catalog whose references are right.
+    if catalog is not None and not wrong and lock_file is not None and lock_file.is_file():
+        problems += _check_lock(catalog, lock_file)
     findings = [
         _finding(problem, place(document, problem.loc))
         for document in source.documents
@@ -112,6 +127,18 @@ def _check(source: Source) -> tuple[Catalog | None, list[Problem]]:
         known_versions=_versions(source.data.get("profiles")),
     )
     return explicit, problems + rules.check(context)
+
+
+def _check_lock(catalog: Catalog, file: Path) -> list[Problem]:
+    try:
+        return list(check_lock(catalog, parse_lock(file.read_text(encoding="utf-8"))))
+    except (OSError, ValueError) as error:
+        problem = Problem(
+            code=Code.UNREADABLE,
+            message=f"{file} cannot be read: {error}",
+            help="Restore it from version control; it is written by the command, not by hand.",
+        )
+        return [problem]
 
 
 def _no_catalog() -> Problem:

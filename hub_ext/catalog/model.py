@@ -28,28 +28,36 @@ class Defaults(Model):
     """What profiles get that do not say otherwise, key by key: a profile's `home` replaces this `home`."""
 
     profile: Target | None = None
-    """The profile that is preselected; None preselects none."""
+    """The profile (or alias) that is preselected; left out, none is."""
     storage: Storage = Storage()
     session: Session = Session()
     security: Security = Security()
     access: Access | None = None
+    """Who may start profiles that say nothing about it; left out, everyone."""
     environment: dict[EnvName, str] = Field(default_factory=dict)
+    """Variables of every workspace."""
 
 
 class Catalog(Model):
     """Every workspace that is offered, and what it is made of."""
 
     api_version: Literal["gpu-workspaces/v1"]
+    """Version of this vocabulary."""
     kind: Literal["Catalog"]
+    """Says that this is a catalog."""
     images: dict[Key, Image] = Field(default_factory=dict)
+    """What runs in workspaces, by a name of your own."""
     pools: dict[Name, Pool] = Field(default_factory=dict)
+    """Where workspaces are placed, and what a GPU is there, by a name of your own."""
     teams: dict[Name, Team] = Field(default_factory=dict)
+    """Who belongs together, by a name of your own."""
     option_sets: dict[Key, Choice] = Field(default_factory=dict)
     """Choices that several profiles use."""
     defaults: Defaults = Defaults()
     aliases: dict[Name, Target] = Field(default_factory=dict)
     """Further names: `{llm: gpu-full-llm-dev@latest}`. They work in links and REST requests."""
     profiles: tuple[Profile, ...]
+    """What is offered, each version as an entry of its own."""
 
     @cached_property
     def by_key(self) -> dict[tuple[str, int], Profile]:

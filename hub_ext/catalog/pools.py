@@ -51,6 +51,7 @@ class ExclusiveGpu(_Gpu):
     """Whole cards: nobody else is on the card."""
 
     sharing: Literal[Sharing.EXCLUSIVE]
+    """How a card is given out."""
     resource_name: LabelKey = "nvidia.com/gpu"
     """Resource that the device plugin offers; `amd.com/gpu` for AMD's."""
 
@@ -59,6 +60,7 @@ class MigGpu(_Gpu):
     """Slices of a card (Multi-Instance GPU): each with its own memory and its own faults."""
 
     sharing: Literal[Sharing.MIG]
+    """How a card is given out."""
     product: LabelValue
     """The card, as in the node label `nvidia.com/gpu.product`; it decides which slices exist."""
     strategy: Strategy = Strategy.MIXED
@@ -71,6 +73,7 @@ class TimeSlicedGpu(_Gpu):
     """Turns on a card: neither memory nor faults are kept apart."""
 
     sharing: Literal[Sharing.TIME_SLICING]
+    """How a card is given out."""
     replicas: int = Field(ge=2, le=256, strict=True)
     """Shares per card."""
     rename_by_default: Flag = False
@@ -85,6 +88,7 @@ class MpsGpu(_Gpu):
     """Shares of a card by NVIDIA's Multi-Process Service: equal parts, memory capped, faults shared."""
 
     sharing: Literal[Sharing.MPS]
+    """How a card is given out."""
     replicas: int = Field(ge=2, le=48, strict=True)
     """Shares per card; each gets this fraction of memory and threads."""
     rename_by_default: Flag = False

@@ -5,15 +5,17 @@ Pure: no clock, no network.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import model_validator
 
-from .base import Count, Cpu, Memory, Model, Name, Text
+from .base import Count, Cpu, Memory, Model, Name, ShortModel, Text, quantity_schema
 
 
-class _Amount(Model):
+class _Amount(ShortModel):
     """A request and a limit. One plain value stands for both."""
+
+    short: ClassVar = quantity_schema("Request and limit at once.")
 
     @model_validator(mode="before")
     @classmethod
@@ -56,7 +58,9 @@ class Resources(Model):
     """What a workspace gets."""
 
     cpu: CpuAmount
+    """Processors: one value, or a request and a limit."""
     memory: MemoryAmount
+    """Memory: one value, or a request and a limit."""
     gpu: GpuRequest | None = None
     """GPUs of exactly one kind; absent for none."""
     pool: Name | None = None

@@ -22,12 +22,25 @@ Schema = Mapping[str, Any]
 def json_schema() -> dict[str, Any]:
     """Give the schema as it is published; every object is closed, so editors mark misspelt keys."""
     schema = Catalog.model_json_schema(by_alias=True, mode="validation")
+    _close(schema)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": SCHEMA_ID,
         **schema,
         "title": "GPU workspaces catalog",
     }
+
+
+def _close(node: Any) -> None:
+    """Refuse keys that match no pattern, which pydantic checks and its schema does not say."""
+    if isinstance(node, dict):
+        if "patternProperties" in node:
+            node.setdefault("additionalProperties", False)
+        for value in node.values():
+            _close(value)
+    elif isinstance(node, list):
+        for value in node:
+            _close(value)
 
 
 def keys_at(loc: Loc) -> dict[str, Schema]:

@@ -35,6 +35,7 @@ class Scratch(Model):
     """Fast space that is gone when the workspace stops."""
 
     type: Literal["ephemeral"] = "ephemeral"
+    """Says that it does not survive a stop."""
     size_limit: Memory
     """Upper bound (bytes). Without `class` the node's own disk is used and the pod evicted above it."""
     class_: Name | Text | None = Field(default=None, alias="class")
@@ -47,7 +48,9 @@ class Nfs(Model):
     """A share of an NFS server."""
 
     server: Text
+    """Host name or address."""
     path: MountPath
+    """Exported folder."""
 
 
 class Mount(Model):
@@ -82,7 +85,9 @@ class Storage(Model):
     home: Home | None = None
     scratch: Scratch | None = None
     datasets: Mount | None = None
+    """Data sets, read-only unless said otherwise."""
     models: Mount | None = None
+    """Model weights, read-only unless said otherwise."""
     mounts: dict[Name, Mount] = Field(default_factory=dict)
     """Further volumes, by a name of your own."""
     checkpoints: Checkpoints | None = None

@@ -1,0 +1,163 @@
+"""Run the test tiers, one after another, and fail if any of them, or any test in them, did not run.
+
+``python -m tests.run`` runs all; ``python -m tests.run unit hub`` runs those. Each tier is one pytest
+process for each end of the version matrix it covers; what the tiers need is built first, with progress shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+from tests import matrix
+
+ROOT = Path(__file__).resolve().parent.parent
+
+CONTROL_TIERS = frozenset({"hub", "control"})
+NODE_TIERS = frozenset({"nodes", "browser"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One pytest process."""
+
+    tier: str
+    end: matrix.End = matrix.NEWEST
+    kubernetes: str | None = None
+    """Minor version of the control plane; the newest if not given."""
+
+    @property
+    def title(self) -> str:
+        parts = [self.tier]
+        if self.tier in CONTROL_TIERS | NODE_TIERS:
+            parts.append(self.end.title)
+        if self.kubernetes:
+            parts.append(f"Kubernetes {self.kubernetes}")
+        return ", ".join(parts)
+
+
+RUNS = (
+    Run(tier="unit"),
+    Run(tier="unit", end=matrix.OLDEST),
+    Run(tier="hub"),
+    Run(tier="hub", end=matrix.OLDEST),
+    Run(tier="control"),
+    Run(tier="control", end=matrix.OLDEST, kubernetes="1.34"),
+    Run(tier="nodes"),
+    Run(tier="browser"),
+)
+TIERS = tuple(dict.fromkeys(run.tier for run in RUNS))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What one pytest process said. `tests` counts all, the others are parts of it."""
+
+    title: str
+    seconds: float
+    tests: int = 0
+    failed: int = 0
+    skipped: int = 0
+    problem: str = ""
+    """Why the run as a whole is no pass, in words; empty when it is one."""
+
+    @property
+    def passed(self) -> int:
+        return self.tests - self.failed - self.skipped
+
+
+def why_not(tier: str) -> str | None:
+    """Say what keeps a tier from running on this machine and how to enable it, or None."""
+    if tier not in NODE_TIERS:
+        return None
+    if not sys.platform.startswith("linux"):
+        return "real nodes need Linux; run this tier in a Linux virtual machine"
+    if os.geteuid() != 0:
+        return "real nodes need root for network namespaces and mounts; run this tier as root"
+    return None
+
+
+def read_report(report: Path) -> tuple[int, int, int]:
+    """Return tests, failures (errors included) and skips of a JUnit report."""
+    suites = ElementTree.parse(report).getroot().iter("testsuite")
+    tests = failed = skipped = 0
+    for suite in suites:
+        tests += int(suite.get("tests", 0))
+        failed += int(suite.get("failures", 0)) + int(suite.get("errors", 0))
+        skipped += int(suite.get("skipped", 0))
+    return tests, failed, skipped
+
+
+def judge(*, returncode: int, tests: int, skipped: int) -> str:
+    """Say why a finished pytest process is no pass, or return an empty string."""
+    if returncode == 5 or tests == 0:
+        return "no test ran"
+    if returncode:
+        return f"pytest ended with {returncode}"
+    if skipped:
+        return f"{skipped} tests were skipped; every test of a tier that runs must run"
+    return ""
+
+
+def execute(run: Run, extra: Sequence[str]) -> Result:
+    """Run one pytest process and read its report."""
+    begun = time.monotonic()
+    if reason := why_not(run.tier):
+        return Result(title=run.title, seconds=0, problem=reason)
+    python = matrix.python(run.end)
+    environment = os.environ | ({"DEVCLUSTER_KUBERNETES": run.kubernetes} if run.kubernetes else {})
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        command = [str(python), "-m", "pytest", f"tests/{run.tier}", f"--junitxml={report}", *extra]
+        print(f"\n=== {run.title}\n$ {shlex.join(command)}", flush=True)
+        returncode = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+        tests, failed, skipped = read_report(report) if report.exists() else (0, 0, 0)
+    return Result(
+        title=run.title,
+        seconds=time.monotonic() - begun,
+        tests=tests,
+        failed=failed,
+        skipped=skipped,
+        problem=judge(returncode=returncode, tests=tests, skipped=skipped),
+    )
+
+
+def summarize(results: Sequence[Result]) -> str:
+    """Return the closing lines; the last one is `N passed, N failed, N skipped`."""
+    lines = [""]
+    for result in results:
+        verdict = f"FAILED: {result.problem}" if result.problem else "ok"
+        lines.append(f"{result.title:48} {result.passed:5} passed  {result.seconds:6.0f} s  {verdict}")
+    passed, failed, skipped = (
+        sum(getattr(result, field) for result in results) for field in ("passed", "failed", "skipped")
+    )
+    # A tier that could not run is a failure even when no test in it was counted.
+    failed += sum(1 for result in results if result.problem and not result.failed)
+    lines.append(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.run", description=__doc__)
+    parser.add_argument("tiers", nargs="*", metavar="tier", help=f"any of {', '.join(TIERS)}; all if none is given")
+    options, extra = parser.parse_known_args(arguments)
+    unknown = [tier for tier in options.tiers if tier not in TIERS]
+    if unknown:
+        parser.error(f"no such tier: {', '.join(unknown)}; there are {', '.join(TIERS)}")
+    wanted = options.tiers or TIERS
+    results = [execute(run, extra) for run in RUNS if run.tier in wanted]
+    print(summarize(results))
+    return 1 if any(result.problem for result in results) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

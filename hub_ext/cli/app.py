@@ -13,8 +13,8 @@ from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Final, Protocol, cast
 
-from ..errors import CatalogError, Finding, Severity, WorkspaceError
-from .report import FAILED, Report
+from ..errors import CatalogError, Severity, WorkspaceError
+from .report import FAILED, Report, unreadable
 
 VERBS: Final = {
     "validate": "hub_ext.cli.validate",
@@ -94,11 +94,6 @@ def _verbs() -> dict[str, str]:
 
 def _help(module: ModuleType | None, module_name: str) -> str:
     return cast("Verb", module).HELP if module is not None else module_name
-
-
-def unreadable(findings: Sequence[Finding]) -> bool:
-    """Say whether the source could not even be read, which is no finding about it."""
-    return any(finding.code == "unreadable" for finding in findings)
 
 
 def _print(args: argparse.Namespace, report: Report) -> None:

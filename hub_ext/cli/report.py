@@ -57,3 +57,8 @@ def table(rows: Sequence[Sequence[str]], *, indent: str = "") -> str:
 def count(number: int, noun: str) -> str:
     """Write a number with its noun: ``1 error``, ``3 errors``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def unreadable(findings: Sequence[Finding]) -> bool:
+    """Say whether the source could not even be read, which is no finding about what is in it."""
+    return any(finding.code == "unreadable" for finding in findings)

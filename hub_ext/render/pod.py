@@ -41,6 +41,9 @@ __all__ = [
     "home_claim_name",
 ]
 
+IMAGE_ENV = ("JUPYTER_IMAGE", "JUPYTER_IMAGE_SPEC")
+"""Where KubeSpawner tells a server which image it runs (`KubeSpawner.get_env`)."""
+
 DEFAULT_URL = "JUPYTERHUB_DEFAULT_URL"
 """Where the hub tells a server which page opens first (`Spawner.get_env`)."""
 
@@ -144,6 +147,7 @@ def amounts(workspace: Workspace) -> tuple[dict[str, str], dict[str, str]]:
 def _environment(workspace: Workspace, user: UserFacts) -> dict[str, str]:
     cpu, memory, checkpoints = workspace.cpu, workspace.memory, workspace.storage.checkpoints
     env = dict(workspace.environment)
+    env |= dict.fromkeys(IMAGE_ENV, str(workspace.reference))
     env |= {"CPU_GUARANTEE": _cores(cpu.request), "MEM_GUARANTEE": str(memory.request)}
     if cpu.limit is not None:
         env["CPU_LIMIT"] = _cores(cpu.limit)

@@ -13,7 +13,7 @@ from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Final, Protocol, cast
 
-from ..errors import CatalogError, Severity, WorkspaceError
+from ..errors import CatalogError, WorkspaceError
 from .report import FAILED, Report, unreadable
 
 VERBS: Final = {
@@ -101,7 +101,7 @@ def _print(args: argparse.Namespace, report: Report) -> None:
         print(json.dumps(report.as_dict(args.verb, strict=args.strict), indent=2, ensure_ascii=False))
         return
     for finding in report.findings:
-        if not (report.notes_in_text and finding.severity is Severity.NOTE):
+        if finding.severity not in report.told:
             print(finding, file=sys.stderr)
     if report.text:
         print(report.text, end="" if report.text.endswith("\n") else "\n")

@@ -44,6 +44,11 @@ def add_person(parser: argparse._ActionsContainer) -> None:
         metavar="QUESTION=ANSWER",
         help="an answer to one of the profile's choices; may be repeated",
     )
+    add_day(parser)
+
+
+def add_day(parser: argparse._ActionsContainer) -> None:
+    """Add the argument that says which day it is: versions end on one."""
     parser.add_argument(
         "--on", type=date.fromisoformat, metavar="DATE", help="judge as of this day (default: today)"
     )

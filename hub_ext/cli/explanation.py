@@ -15,7 +15,7 @@ from ..catalog.versions import offered, state_on
 from ..errors import SelectionError
 from ..form import facts
 from ..render.pod import gpu_grant
-from ..render.storage import UserFacts
+from ..render.storage import UserFacts, fill_in
 from ..selection import Selection
 from ..selection_access import Person, is_allowed
 from ..units import gib
@@ -50,6 +50,7 @@ def lines(catalog: Catalog, source: Source, selection: Selection, user: UserFact
         _size(workspace, origins),
         _place(workspace, origins),
         _storage(workspace, user, origins),
+        _variables(workspace, origins),
         _limits(catalog, workspace, user, origins),
     )
     return [line for part in parts for line in part if line.value]
@@ -101,13 +102,37 @@ def _place(workspace: Workspace, origins: Origins) -> Iterator[Line]:
 def _storage(workspace: Workspace, user: UserFacts, origins: Origins) -> Iterator[Line]:
     kept = facts.stays(workspace, user, hub_home=workspace.storage.home is None)
     lost = facts.goes(workspace, hub_home=workspace.storage.home is None)
+    written = _storage_keys(workspace, user)
     for topic, places in (("kept after a stop", kept), ("lost at a stop", lost)):
         for place in places:
             value = f"{place.path}: {place.text}" if place.path else place.text
-            yield Line(topic=topic, value=value, origin=origins.of("storage"))
+            keys = written.get(place.path)
+            yield Line(topic=topic, value=value, origin=origins.of("storage", *keys) if keys else BUILT_IN)
     shared = workspace.storage.shared_memory
     value = f"{gib(shared)} of /dev/shm, counted as memory" if shared else ""
     yield Line(topic="shared memory", value=value, origin=origins.of("storage", "sharedMemory"))
+
+
+def _storage_keys(workspace: Workspace, user: UserFacts) -> dict[str, tuple[str, ...]]:
+    """Give the key under `storage` that each place of a workspace was written with."""
+    storage = workspace.storage
+    mounted = {
+        ("home",): storage.home,
+        ("scratch",): storage.scratch,
+        ("datasets",): storage.datasets,
+        ("models",): storage.models,
+    } | {("mounts", name): mount for name, mount in storage.mounts.items()}
+    keys = {part.mount_path: key for key, part in mounted.items() if part is not None}
+    if storage.checkpoints is not None:
+        keys[fill_in(storage.checkpoints.uri, workspace, user)] = ("checkpoints",)
+    return keys
+
+
+def _variables(workspace: Workspace, origins: Origins) -> Iterator[Line]:
+    for name, value in workspace.environment.items():
+        own = origins.of("environment", name)
+        origin = origins.image() if own == BUILT_IN else own
+        yield Line(topic="variable", value=f"{name}={value}", origin=origin)
 
 
 def _limits(catalog: Catalog, workspace: Workspace, user: UserFacts, origins: Origins) -> Iterator[Line]:

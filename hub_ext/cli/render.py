@@ -91,4 +91,4 @@ def run(args: argparse.Namespace) -> Report:
         args.output.write_text(text, encoding="utf-8")
         text = ""
     result = {"target": args.target, "documents": list(rendering.documents)}
-    return Report(findings=rendering.findings, result=result, text=text, notes_in_text=True)
+    return Report(findings=rendering.findings, result=result, text=text, told=frozenset({Severity.NOTE}))

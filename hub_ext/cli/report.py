@@ -22,8 +22,8 @@ class Report:
     result: Any = None
     """JSON data; what it holds is the verb's own business."""
     text: str = ""
-    notes_in_text: bool = False
-    """The text tells the notes already."""
+    told: frozenset[Severity] = frozenset()
+    """Findings of these severities are told by the text already."""
     failed: bool = False
     """The command could not do its work; the findings say why."""
 

@@ -36,7 +36,7 @@ def discover(setup: GpuSetup, folder: Path) -> Mapping[str, str]:
     ]
     subprocess.run(
         machine.command([program, "--oneshot", "--no-timestamp", *flags]),
-        env={"PATH": os.environ["PATH"], **machine.environment(library(nvml_header_dir()))},
+        env=machine.environment(library(nvml_header_dir()), path=os.environ["PATH"]),
         check=True,
     )
     return parse_labels(output.read_text())

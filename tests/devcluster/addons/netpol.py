@@ -10,7 +10,8 @@ TOOLS = ("ipset",)
 
 
 def install_on_node(cluster: Cluster, node: Node) -> None:
-    """Start it; its rules end with the node's namespace."""
+    """Start it when the node has its address, without which it gives up; its rules end with the node."""
+    cluster.wait_for(f"node/{node.name}", f"jsonpath={{.status.addresses[0].address}}={node.address}")
     node.popen(
         "kube-router",
         [

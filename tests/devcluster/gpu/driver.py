@@ -79,9 +79,10 @@ class Machine:
         """The command line that runs a program where it sees the cards."""
         return [str(FOLDER / "hardware.sh"), str(self.folder), *map(str, argv)]
 
-    def environment(self, library_path: Path) -> Mapping[str, str]:
-        """What a program needs to find the library, and the library its rows."""
+    def environment(self, library_path: Path, *, path: str) -> Mapping[str, str]:
+        """What a program needs to find the driver's parts; `path` is its PATH without them."""
         return {
+            "PATH": f"{FOLDER}:{path}",
             "IMITATED_NVML_CONFIG": str(self.config),
             "IMITATED_NVML_EVENTS": str(self.events),
             "LD_LIBRARY_PATH": str(library_path.parent),

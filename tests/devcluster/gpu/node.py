@@ -103,7 +103,8 @@ class GpuNode:
 
     @cached_property
     def _environment(self) -> dict[str, str]:
-        return dict(self.machine.environment(library(nvml_header_dir())))
+        path = self.cluster.processes.env["PATH"]
+        return dict(self.machine.environment(library(nvml_header_dir()), path=path))
 
     @property
     def _plugin_flags(self) -> tuple[str | Path, ...]:

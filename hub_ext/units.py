@@ -66,21 +66,16 @@ def parse_quantity(value: str | int | float) -> Fraction:
 
 
 def _quantity_help(text: str) -> str:
-    spelled = re.fullmatch(r"([0-9.]+)\s*([KkMGTPE])(i?)[Bb]", text)
+    spelled = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgtpe])(i?)b?", text, re.IGNORECASE)
     if spelled:
         number, letter, binary = spelled.groups()
         upper = letter.upper()
+        if binary:
+            return f"Write {number}{upper}i."
         decimal = "k" if upper == "K" else upper
-        exact = (
-            f"{number}{upper}i"
-            if binary
-            else f"{number}{upper}i (powers of 1024) or {number}{decimal} (powers of 1000)"
-        )
-        return f"Kubernetes writes no B: {exact}."
+        return f"Write {number}{upper}i (powers of 1024) or {number}{decimal} (powers of 1000)."
     if re.fullmatch(r"[0-9.]+\s+\S+", text):
         return f"Leave no space: {''.join(text.split())}."
-    if re.fullmatch(r"[0-9.]+K", text):
-        return f"Write {text[:-1]}Ki (powers of 1024) or {text[:-1]}k (powers of 1000)."
     return f"Write {_FORMS}."
 
 

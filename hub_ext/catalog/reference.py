@@ -74,15 +74,18 @@ def _section(name: str, schema: Schema) -> str:
     text = str(schema.get("description", "")).strip()
     lines = [f"### {name}", "", text, "", "| key | value | default | meaning |", "|---|---|---|---|"]
     required = set(schema.get("required", ()))
-    for key, field in schema["properties"].items():
-        default = "**required**" if key in required else _default(field)
-        meaning = _cell(str(field.get("description", "")) or _described(field))
-        lines.append(f"| `{key}` | {_cell(_type(field))} | {default} | {meaning} |")
-    for pattern in schema.get("patternProperties", {}):
+    lines += [_row(key, field, required=key in required) for key, field in schema["properties"].items()]
+    if "patternProperties" in schema:
         lines.append(
-            f"| `{_cell(pattern)}` | whole number | | Bound on an extended resource, by its plain name. |"
+            "| `nvidia.com/gpu`, … | whole number |  | Bound on an extended resource, by its plain name. |"
         )
     return "\n".join(lines) + "\n\n"
+
+
+def _row(key: str, field: Schema, *, required: bool) -> str:
+    default = "**required**" if required else _default(field)
+    meaning = _cell(str(field.get("description", "")) or _described(field))
+    return f"| `{key}` | {_cell(_type(field))} | {default} | {meaning} |"
 
 
 def _described(field: Schema) -> str:

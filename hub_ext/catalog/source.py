@@ -64,9 +64,23 @@ class Source:
 
 def place(document: Document, loc: Loc) -> tuple[str | None, int | None, str]:
     """Give file, line and path of a place in one document."""
-    full = (*document.prefix, *loc)
+    full = (*document.prefix, *_written(document.data, loc))
     line, _ = yaml_values.find(document.node, full)
     return document.file, line, path_of(full)
+
+
+def _written(data: Any, loc: Loc) -> Loc:
+    """Cut a place where a plain value stands that is short for more: `cpu: 4`, `size: sizes`."""
+    for index, step in enumerate(loc):
+        if isinstance(data, Mapping):
+            data = data.get(str(step))
+        elif isinstance(data, list) and isinstance(step, int) and step < len(data):
+            data = data[step]
+        elif data is not None:
+            return loc[:index]
+        else:
+            break
+    return loc
 
 
 def read_path(path: Path) -> list[Document]:

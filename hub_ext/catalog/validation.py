@@ -142,9 +142,11 @@ def _wrong_value(details: ErrorDetails, loc: Loc, raw_text: RawText) -> Problem:
             code=Code.WRONG_TYPE,
             message=f"expected {_KINDS[kind]}, not {_shown(value)}",
             loc=loc,
-            help=_type_help(kind, value, raw_text(loc)),
+            help=_type_help(kind, value, raw_text(loc)) or describe(loc),
         )
     context = details.get("ctx", {})
+    if kind == "union_tag_invalid":
+        loc = (*loc, str(context["discriminator"]).strip("'"))
     if kind in {"literal_error", "enum", "union_tag_invalid"}:
         expected = str(context.get("expected") or context.get("expected_tags"))
         word = context.get("tag", value)

@@ -1,8 +1,8 @@
 """MIG profiles: their names, and whether a set of them fits on one card.
 
 A card is cut into memory slices (eight, or four on small cards) and compute slices. A profile occupies a run
-of memory slices and may start only at certain ones, so a sum that fits is not enough: two `3g` fill all eight
-memory slices of a card and leave its seventh compute slice unusable.
+of memory slices and may begin only at certain ones, so counting compute slices is not enough: two `3g` take
+all eight memory slices, and no `1g` has room beside them although a compute slice is left.
 
 Sources: `nvidia-smi mig -lgip` and `-lgipp` on an H200 (driver 580), NVIDIA MIG user guide ("Supported MIG
 profiles"), mig-parted v0.15.0 (names per product).
@@ -94,6 +94,25 @@ def max_count(layout: MigLayout, name: str) -> int:
     return count
 
 
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a set of slices takes of a card."""
+
+    compute: int
+    memory: int
+    media: int
+
+
+def need(layout: MigLayout, geometry: Mapping[str, int]) -> Need:
+    """Add up what slices take; names that the card does not have count nothing."""
+    wanted = [(profile, count) for name, count in geometry.items() if (profile := layout.find(name))]
+    return Need(
+        compute=sum(profile.compute * count for profile, count in wanted),
+        memory=sum(profile.size * count for profile, count in wanted),
+        media=sum(profile.media * count for profile, count in wanted),
+    )
+
+
 def fits(layout: MigLayout, geometry: Mapping[str, int]) -> bool:
     """Say whether all slices of `geometry` (profile name to number) have room on one card at once."""
     wanted: list[MigProfile] = []
@@ -102,9 +121,8 @@ def fits(layout: MigLayout, geometry: Mapping[str, int]) -> bool:
         if profile is None or count > layout.memory_slices:
             return False
         wanted.extend([profile] * count)
-    if sum(profile.compute for profile in wanted) > layout.compute_slices:
-        return False
-    if sum(profile.media for profile in wanted) > layout.media:
+    total = need(layout, geometry)
+    if total.compute > layout.compute_slices or total.media > layout.media:
         return False
     ordered = sorted(wanted, key=lambda profile: (-profile.size, len(profile.starts), profile.name))
     return _place(tuple((profile.size, profile.starts) for profile in ordered), 0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ...gpu.mig import fits, is_mig_profile, max_count, nearest
+from ...gpu.mig import MigLayout, fits, is_mig_profile, max_count, nearest, need
 from ...gpu.products import Card, cards_with, find_card, split_product
 from ...gpu.sharing import Strategy
 from ..codes import Code
@@ -124,10 +124,21 @@ def _check_geometry(loc: Loc, gpu: MigGpu, card: Card) -> Iterator[Problem]:
         most = ", ".join(f"{name}: {max_count(layout, name)}" for name in gpu.geometry)
         yield Problem(
             code=Code.MIG_GEOMETRY,
-            message=f"{wanted} do not fit on one {card.name}",
+            message=f"{wanted} do not fit on one {card.name}{_excess(layout, gpu)}",
             loc=loc,
-            help=f"At most, each by itself: {most}. Slices begin at fixed places, so a sum is not enough.",
+            help=f"Each by itself, at most: {most}.",
         )
+
+
+def _excess(layout: MigLayout, gpu: MigGpu) -> str:
+    total = need(layout, gpu.geometry)
+    pairs = (
+        ("compute", total.compute, layout.compute_slices),
+        ("memory", total.memory, layout.memory_slices),
+        ("media", total.media, layout.media),
+    )
+    over = [f"{wanted} {what} slices of {have}" for what, wanted, have in pairs if wanted > have]
+    return f": they need {' and '.join(over)}" if over else ": there is no place for all of them"
 
 
 def unknown_slice(loc: Loc, name: str, card: Card) -> Problem:

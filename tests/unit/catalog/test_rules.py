@@ -1,0 +1,61 @@
+"""Each finding about a catalog, provoked by one change of a clean one."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from hub_ext.catalog.codes import RULES, Code
+from hub_ext.catalog.load import examine
+from hub_ext.errors import Finding
+
+from .conftest import Edit
+
+FAULTS = YAML(typ="safe").load(Path(__file__).with_name("faults.yaml"))
+CASES = [(Code(fault["code"]), fault["at"], fault["change"]) for fault in FAULTS]
+
+YAML_CODES = {
+    Code.UNREADABLE,
+    Code.NOT_A_CATALOG,
+    Code.YAML_SYNTAX,
+    Code.YAML_DUPLICATE_KEY,
+    Code.YAML_NUMBER,
+    Code.YAML_AMBIGUOUS,
+    Code.YAML_TAG,
+    Code.YAML_KEY,
+    Code.YAML_MERGE,
+    Code.YAML_RECURSIVE,
+    Code.DUPLICATE_ENTRY,
+}
+"""Tested with the reading of files."""
+LOCK_CODES = {Code.VERSION_CHANGED, Code.VERSION_REMOVED}
+"""Tested with the lock."""
+
+
+def test_there_is_nothing_to_say_against_the_clean_catalog(clean: dict[str, Any]) -> None:
+    assert examine(clean).findings == ()
+
+
+@pytest.mark.parametrize(("code", "path", "edit"), CASES, ids=[f"{code}-{path}" for code, path, _ in CASES])
+def test_a_fault_is_found_where_it_is(
+    findings: Callable[[Edit], tuple[Finding, ...]], code: Code, path: str, edit: Edit
+) -> None:
+    found = findings(edit)
+    told = [(finding.code, finding.path) for finding in found]
+    assert (code, path) in told
+    for finding in found:
+        assert finding.message
+        assert finding.severity is RULES[Code(finding.code)].severity
+        assert finding.file is None
+
+
+def test_each_code_has_a_rule_and_a_test() -> None:
+    assert set(RULES) == set(Code)
+    assert {code for code, _, _ in CASES} | YAML_CODES | LOCK_CODES == set(Code)
+
+
+def test_what_has_a_remedy_says_it(findings: Callable[[Edit], tuple[Finding, ...]]) -> None:
+    without = {finding.code for _, _, edit in CASES for finding in findings(edit) if not finding.help}
+    assert without <= {"image-unused", "pool-unused", "bad-name", "bad-value", "empty-text", "bad-quantity"}

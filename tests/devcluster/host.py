@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from tests.devcluster.errors import CommandFailedError, HostError
+from tests.devcluster.commands import execute
+from tests.devcluster.errors import HostError
 from tests.devcluster.processes import SYSTEM_PATH
 from tests.devcluster.spec import ClusterSpec, Size
 
@@ -54,25 +54,9 @@ def _check_cache(cache: Path) -> None:
             )
 
 
-def run(*argv: str | Path, input: str | None = None, timeout: float = 60) -> str:  # noqa: A002
+def run(*argv: str | Path, input: str | None = None) -> str:  # noqa: A002
     """Run a command of the host to its end and return what it printed; raises `CommandFailedError`."""
-    words = [str(word) for word in argv]
-    try:
-        done = subprocess.run(
-            words,
-            input=input or "",
-            capture_output=True,
-            text=True,
-            env={"PATH": SYSTEM_PATH, "LANG": "C.UTF-8"},
-            timeout=timeout,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise CommandFailedError(words, -1, str(error)) from error
-    if done.returncode:
-        given = f"\n(its input was:\n{input})" if input else ""
-        raise CommandFailedError(words, done.returncode, done.stdout + done.stderr + given)
-    return done.stdout
+    return execute(argv, env={"PATH": SYSTEM_PATH, "LANG": "C.UTF-8"}, input=input)
 
 
 def routed_networks() -> list[IPv4Network]:

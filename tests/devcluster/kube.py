@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.devcluster.commands import execute
 from tests.devcluster.errors import ApiError, CommandFailedError, NotReadyError
 from tests.devcluster.waiting import POLL_SECONDS
 
@@ -34,18 +35,8 @@ class KubeCluster:
 
     def kubectl(self, *args: str | Path, input: str | None = None, timeout: float = 60) -> str:  # noqa: A002
         """Run kubectl as administrator and return what it printed; raises `CommandFailedError`."""
-        done = subprocess.run(
-            self._command(*args),
-            input=input or "",
-            capture_output=True,
-            text=True,
-            env=self._env,
-            timeout=timeout,
-            check=False,
-        )
-        if done.returncode:
-            raise CommandFailedError(["kubectl", *map(str, args)], done.returncode, done.stderr)
-        return done.stdout
+        command = self._command(*args)
+        return execute(command, env=self._env, input=input, timeout=timeout, shown=["kubectl", *args])
 
     def get(self, path: str) -> Any:
         """GET an API path, such as `/api/v1/nodes/gpu-1`; raises `ApiError`."""

@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.devcluster.commands import execute
 from tests.devcluster.errors import CommandFailedError
 from tests.devcluster.processes import Process, Processes
 from tests.devcluster.spec import NodeSpec
@@ -75,23 +76,10 @@ class Node:
             f"{self.name}/{name}", self.enter(argv), log=self.logs_dir / f"{name}.log", env=env, wrapped=True
         )
 
-    def run(self, argv: Sequence[str | Path], *, input: bytes | None = None, timeout: float = 60) -> str:  # noqa: A002
+    def run(self, argv: Sequence[str | Path], *, input: str | None = None, timeout: float = 60) -> str:  # noqa: A002
         """Run a command inside to its end and return what it printed; raises `CommandFailedError`."""
-        done = subprocess.run(
-            self.enter(argv),
-            input=b"" if input is None else input,
-            capture_output=True,
-            env=dict(self._processes.env),
-            timeout=timeout,
-            check=False,
-        )
-        if done.returncode:
-            raise CommandFailedError(
-                [str(word) for word in argv],
-                done.returncode,
-                f"(on node {self.name})\n{done.stderr.decode(errors='replace')}",
-            )
-        return done.stdout.decode()
+        shown = [f"{self.name}:", *argv]
+        return execute(self.enter(argv), env=self._processes.env, input=input, timeout=timeout, shown=shown)
 
     def import_image(self, path: Path) -> None:
         """Put an image into the node's store, as if preloaded; `path` is an OCI layout folder or an archive.

@@ -21,7 +21,7 @@ from typing import NoReturn
 
 from tests.devcluster import build, claims, control, host
 from tests.devcluster.addon import Loaded, load_addons
-from tests.devcluster.bringup import Bringup, wanted_programs
+from tests.devcluster.bringup import NODE_TOOLS, Bringup, wanted_programs
 from tests.devcluster.cache import cache_root
 from tests.devcluster.cluster import Cluster
 from tests.devcluster.errors import DevClusterError, ProcessDiedError
@@ -52,10 +52,9 @@ class Supervisor:
 
     def run(self) -> int:
         """Bring the cluster up, keep it until asked to end; returns an exit code."""
-        self._state(Phase.STARTING)
         try:
             self._clear()
-            self._state(Phase.STARTING)  # the sweep took this start for a killed one
+            self._state(Phase.STARTING)
             self._bring_up()
             self._state(Phase.READY)
             self._report.say("cluster is ready")
@@ -67,6 +66,9 @@ class Supervisor:
             self._report.say(f"FAILED: {error}")
             self._state(Phase.FAILED, str(error))
             return 1
+        except Exception as error:
+            self._state(Phase.FAILED, f"a fault of the supervisor itself: {error!r}")
+            raise
         finally:
             ignore_signals()
             self._end()
@@ -80,6 +82,8 @@ class Supervisor:
     def _bring_up(self) -> None:
         spec = ClusterSpec.model_validate_json((self._state_dir / SPEC_FILE).read_text())
         host.check_host(spec, cache_root())
+        if spec.nodes:
+            build.ensure_tools(NODE_TOOLS)
         addresses, slot_lock = claims.claim_slot(spec.size)
         self._sweeper = Sweeper(self._state_dir, [self._name_lock, slot_lock])
         if spec.nodes:

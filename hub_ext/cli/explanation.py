@@ -9,7 +9,7 @@ from datetime import date
 from typing import Any
 
 from ..catalog.compose import Workspace, compose
-from ..catalog.model import Access, Catalog, Option, Profile, State
+from ..catalog.model import Access, Catalog, Home, Mount, Option, Profile, Scratch, State
 from ..catalog.source import Source
 from ..catalog.versions import offered, state_on
 from ..errors import SelectionError
@@ -116,12 +116,13 @@ def _storage(workspace: Workspace, user: UserFacts, origins: Origins) -> Iterato
 def _storage_keys(workspace: Workspace, user: UserFacts) -> dict[str, tuple[str, ...]]:
     """Give the key under `storage` that each place of a workspace was written with."""
     storage = workspace.storage
-    mounted = {
+    mounted: dict[tuple[str, ...], Home | Scratch | Mount | None] = {
         ("home",): storage.home,
         ("scratch",): storage.scratch,
         ("datasets",): storage.datasets,
         ("models",): storage.models,
-    } | {("mounts", name): mount for name, mount in storage.mounts.items()}
+        **{("mounts", name): mount for name, mount in storage.mounts.items()},
+    }
     keys = {part.mount_path: key for key, part in mounted.items() if part is not None}
     if storage.checkpoints is not None:
         keys[fill_in(storage.checkpoints.uri, workspace, user)] = ("checkpoints",)

@@ -36,6 +36,7 @@ class Code(StrEnum):
     NO_EFFECT = "no-effect"
     NOT_STATED = "not-stated"
     GUESSED = "guessed"
+    ROUNDED = "rounded"
     RENAMED = "renamed"
     ADDED_NOT_REPLACED = "added-not-replaced"
     TWO_ACCELERATORS = "two-accelerators"
@@ -64,6 +65,7 @@ RULES: dict[Code, tuple[Severity, str]] = {
     Code.NO_EFFECT: (N, "Written, but of no effect."),
     Code.NOT_STATED: (W, "The catalog wants it said, and it was not; look at what was put in."),
     Code.GUESSED: (W, "Not to be known from the values; look at what was put in."),
+    Code.ROUNDED: (N, "An amount finer than Kubernetes keeps was rounded up, as Kubernetes does."),
     Code.RENAMED: (N, "A name that the catalog does not allow was changed; links and saved choices change."),
     Code.ADDED_NOT_REPLACED: (N, "KubeSpawner replaced the hub's list by this one; the catalog adds to it."),
     Code.TWO_ACCELERATORS: (W, "A combination asked for two kinds of GPU; the one picked last is kept."),

@@ -17,17 +17,16 @@ from ..names import is_dns_label
 from ..units import format_bytes, format_cpu
 from .codes import Code, Findings
 from .entries import Choice, Entry, Question, default_entry, read_entries
-from .facts import Facts, read_facts
+from .facts import Facts
 from .images import Images, home_of
 from .names import key_of, name_of
 from .pools import Pools
-from .settings import clean, merge
-from .values import Hub, find_hub, locate, merge_files, read_files
+from .scene import Picks, Scene, changed_aspects
+from .settings import clean
+from .values import Hub, find_hub, locate, merge_files, read_files, report_yaml
 
 SMALL: Final = (100, 256 * 1024**2)
 """Millicores and bytes that are put in where nothing is reserved."""
-
-Picks = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +66,7 @@ def import_values(texts: Sequence[tuple[str, str]], *, image: str | None = None)
     hub = find_hub(merge_files(files, findings), findings) if files else None
     if hub is None:
         return Draft(catalog={}, findings=tuple(findings.found))
+    report_yaml(files, hub.loc, findings)
     entries = read_entries(hub.profiles, hub.loc, findings)
     writer = _Writer(hub, findings, image)
     catalog = writer.write(entries)
@@ -103,7 +103,7 @@ class _Writer:
 
     def _profile(self, entry: Entry) -> dict[str, Any]:
         name = self._name(entry)
-        scene = _Scene(entry, self._settings, self._hub, self._findings)
+        scene = Scene(entry, self._settings, self._hub, self._findings)
         facts = scene.facts({})
         profile: dict[str, Any] = {"name": name, "version": 1, "displayName": entry.title}
         if entry.description:
@@ -186,9 +186,9 @@ class _Writer:
             self._findings.add(Code.NOT_STATED, loc, message, help="Set resources.memory.request.")
         return {"request": format_bytes(request)} | ({"limit": format_bytes(limit)} if limit else {})
 
-    def _choice(self, scene: "_Scene", question: Question) -> dict[str, Any]:
+    def _choice(self, scene: Scene, question: Question) -> dict[str, Any]:
         every = {key: scene.facts({question.key: key}) for key in question.choices}
-        changed = _changed(every.values())
+        changed = changed_aspects(every.values())
         options: dict[str, Any] = {}
         for key, choice in question.choices.items():
             option = self._option(scene, question, choice, every[key], changed)
@@ -207,7 +207,7 @@ class _Writer:
         return key
 
     def _option(
-        self, scene: "_Scene", question: Question, choice: Choice, facts: Facts, changed: frozenset[str]
+        self, scene: Scene, question: Question, choice: Choice, facts: Facts, changed: frozenset[str]
     ) -> dict[str, Any]:
         option: dict[str, Any] = {"displayName": choice.title} | _filled({"description": choice.description})
         if "image" in changed:
@@ -243,7 +243,7 @@ class _Writer:
         custom |= _filled({"displayName": unlisted.title, "help": unlisted.help})
         return {"custom": custom} if homes else {}
 
-    def _remember(self, scene: "_Scene", name: str, keys: Mapping[str, str]) -> None:
+    def _remember(self, scene: Scene, name: str, keys: Mapping[str, str]) -> None:
         questions = scene.entry.questions
         for number, picked in enumerate(product(*(question.choices for question in questions.values()))):
             if number >= MOST_COMBINATIONS:
@@ -259,73 +259,6 @@ class _Writer:
 
 MOST_COMBINATIONS: Final = 500
 """Combinations of one profile that are compared with the draft."""
-
-
-class _Scene:
-    """The settings of one profile, for any picks; each override is read, and complained about, once."""
-
-    def __init__(self, entry: Entry, hub: Mapping[str, Any], around: Hub, findings: Findings) -> None:
-        self.entry = entry
-        self._findings = findings
-        own = clean(entry.override, (*entry.loc, "kubespawner_override"), findings)
-        _check_removals(own, around, (*entry.loc, "kubespawner_override"), findings)
-        self._base = merge(hub, own)
-        self._choices = {
-            (question.key, choice.key): clean(
-                choice.override, (*choice.loc, "kubespawner_override"), findings
-            )
-            for question in entry.questions.values()
-            for choice in question.choices.values()
-        }
-
-    def facts(self, picks: Picks) -> Facts:
-        """Give what a server gets; questions that are not answered take their default."""
-        settings = self._base
-        for question in self.entry.questions.values():
-            pick = picks.get(question.key) or question.default or next(iter(question.choices))
-            settings = merge(settings, self._choices[question.key, pick])
-        return read_facts(settings, self._findings)
-
-    def common(self) -> dict[str, str]:
-        """Give the variables that no choice touches."""
-        touched = {key for question in self.entry.questions.values() for key in self._touched(question)}
-        environment = read_facts(self._base, self._findings).environment
-        return {key: value for key, value in environment.items() if key not in touched}
-
-    def own_environment(self, question: Question, facts: Facts) -> dict[str, str]:
-        """Give the variables that the choices of a question touch."""
-        return {key: facts.environment[key] for key in self._touched(question) if key in facts.environment}
-
-    def _touched(self, question: Question) -> list[str]:
-        overrides = (self._choices[question.key, key] for key in question.choices)
-        return list(dict.fromkeys(key for override in overrides for key in override.get("environment", {})))
-
-
-def _check_removals(own: Mapping[str, Any], hub: Hub, loc: Loc, findings: Findings) -> None:
-    for setting, keys in hub.keys.items():
-        for key, value in (own.get(setting) or {}).items():
-            if value is None and key in keys:
-                message = f"the catalog cannot take away {key}, which the hub sets for all servers"
-                findings.add(Code.NOT_CARRIED, (*loc, setting, key), message)
-
-
-def _changed(every: Any) -> frozenset[str]:
-    """Name the aspects in which the answers to a question differ."""
-    seen = [
-        {
-            "image": (facts.image, facts.command, facts.default_url, facts.pull_secrets),
-            "cpu": facts.cpu,
-            "memory": facts.memory,
-            "gpu": (facts.gpu, facts.place),
-            "storage": facts.storage,
-            "labels": facts.labels,
-            "annotations": facts.annotations,
-            "security": facts.security,
-            "session": facts.start_timeout,
-        }
-        for facts in every
-    ]
-    return frozenset(aspect for aspect in seen[0] if any(facts[aspect] != seen[0][aspect] for facts in seen))
 
 
 def _filled(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,14 +8,13 @@ Pure: no clock, no network.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Final
 
 from slugify import slugify
 
 from ..catalog.problems import Loc
 from .codes import Code, Findings
-from .traits import TRAITS
+from .keys import check_keys, flag, is_mapping, section, text, title
 
 _ENTRY_KEYS: Final = frozenset(
     [
@@ -46,14 +45,6 @@ _UNLISTED_KEYS: Final = frozenset(
         "allowed_groups",
     ]
 )
-_KNOWN_STRANGERS: Final = {
-    "slug": (Code.NO_EFFECT, "KubeSpawner knows a choice by its key; the slug is not used"),
-    "dynamic_image_building": (
-        Code.NOT_CARRIED,
-        "images cannot be built from a repository at the start of a workspace",
-    ),
-}
-"""Keys of other extensions that are often found in such lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,49 +134,49 @@ def _check_slugs(entries: list[Entry], findings: Findings) -> None:
 
 
 def _entry(raw: Any, loc: Loc, findings: Findings) -> Entry | None:
-    if not _is_mapping(raw, loc, "a profile", findings):
+    if not is_mapping(raw, loc, "a profile", findings):
         return None
-    _check_keys(raw, _ENTRY_KEYS, loc, findings)
-    title = _title(raw, loc, findings)
-    slug = raw["slug"] if "slug" in raw else slugify(title)
+    check_keys(raw, _ENTRY_KEYS, loc, findings)
+    name = title(raw, loc, findings)
+    slug = raw["slug"] if "slug" in raw else slugify(name)
     if not isinstance(slug, str):
         findings.add(Code.WRONG_SHAPE, (*loc, "slug"), f"a slug is a text, not {slug!r}")
         slug = str(slug)
-    questions = _section(raw, "profile_options", loc, findings)
+    questions = section(raw, "profile_options", loc, findings)
     read = {
         key: _question(key, item, (*loc, "profile_options", key), findings) for key, item in questions.items()
     }
     return Entry(
         slug=slug,
         loc=loc,
-        title=title,
-        description=_text(raw, "description", loc, findings),
-        default=_flag(raw, loc, findings),
-        override=_section(raw, "kubespawner_override", loc, findings),
+        title=name,
+        description=text(raw, "description", loc, findings),
+        default=flag(raw, loc, findings),
+        override=section(raw, "kubespawner_override", loc, findings),
         questions={key: question for key, question in read.items() if question is not None},
         access=_access(raw, loc, findings),
     )
 
 
 def _question(key: str, raw: Any, loc: Loc, findings: Findings) -> Question | None:
-    if not _is_mapping(raw, loc, "an option", findings):
+    if not is_mapping(raw, loc, "an option", findings):
         return None
-    _check_keys(raw, _OPTION_KEYS, loc, findings)
+    check_keys(raw, _OPTION_KEYS, loc, findings)
     choices: dict[str, Choice] = {}
     default = None
-    for name, item in _section(raw, "choices", loc, findings).items():
+    for name, item in section(raw, "choices", loc, findings).items():
         place = (*loc, "choices", name)
-        if not _is_mapping(item, place, "a choice", findings):
+        if not is_mapping(item, place, "a choice", findings):
             continue
-        _check_keys(item, _CHOICE_KEYS, place, findings)
-        if _flag(item, place, findings) and default is None:
+        check_keys(item, _CHOICE_KEYS, place, findings)
+        if flag(item, place, findings) and default is None:
             default = str(name)
         choices[str(name)] = Choice(
             key=str(name),
             loc=place,
-            title=_title(item, place, findings),
-            description=_text(item, "description", place, findings),
-            override=_section(item, "kubespawner_override", place, findings),
+            title=title(item, place, findings),
+            description=text(item, "description", place, findings),
+            override=section(item, "kubespawner_override", place, findings),
             groups=_groups(item, place, findings),
         )
     unlisted = _unlisted(raw, loc, findings)
@@ -196,8 +187,8 @@ def _question(key: str, raw: Any, loc: Loc, findings: Findings) -> Question | No
     return Question(
         key=str(key),
         loc=loc,
-        title=_title(raw, loc, findings),
-        description=_text(raw, "description", loc, findings),
+        title=title(raw, loc, findings),
+        description=text(raw, "description", loc, findings),
         choices=choices,
         default=default,
         unlisted=unlisted,
@@ -206,8 +197,8 @@ def _question(key: str, raw: Any, loc: Loc, findings: Findings) -> Question | No
 
 def _unlisted(raw: Mapping[str, Any], loc: Loc, findings: Findings) -> Unlisted | None:
     place = (*loc, "unlisted_choice")
-    item = _section(raw, "unlisted_choice", loc, findings)
-    _check_keys(item, _UNLISTED_KEYS, place, findings)
+    item = section(raw, "unlisted_choice", loc, findings)
+    check_keys(item, _UNLISTED_KEYS, place, findings)
     if not item.get("enabled"):
         return None
     if _groups(item, place, findings) is not None:
@@ -216,79 +207,10 @@ def _unlisted(raw: Mapping[str, Any], loc: Loc, findings: Findings) -> Unlisted 
         return None
     return Unlisted(
         loc=place,
-        title=_text(item, "display_name", place, findings),
-        help=_text(item, "validation_message", place, findings),
-        override=_section(item, "kubespawner_override", place, findings),
+        title=text(item, "display_name", place, findings),
+        help=text(item, "validation_message", place, findings),
+        override=section(item, "kubespawner_override", place, findings),
     )
-
-
-def _check_keys(raw: Mapping[Any, Any], known: frozenset[str], loc: Loc, findings: Findings) -> None:
-    for key in raw:
-        if key in known:
-            continue
-        close = get_close_matches(str(key), known, n=1, cutoff=0.75)
-        if key in _KNOWN_STRANGERS:
-            code, message = _KNOWN_STRANGERS[key]
-            if raw[key] != loc[-1]:
-                findings.add(code, (*loc, key), message)
-        elif close:
-            findings.add(Code.UNKNOWN_KEY, (*loc, key), f"nothing reads {key!r}", help=f"Write {close[0]}.")
-        elif key in TRAITS:
-            findings.add(
-                Code.MISPLACED_KEY,
-                (*loc, key),
-                f"{key} has no effect here",
-                help="Put it inside kubespawner_override if it was meant for the server.",
-            )
-        else:
-            findings.add(
-                Code.NOT_CARRIED, (*loc, key), f"KubeSpawner does not know {key!r}, nor does the catalog"
-            )
-
-
-def _is_mapping(raw: Any, loc: Loc, what: str, findings: Findings) -> bool:
-    if isinstance(raw, Mapping):
-        return True
-    findings.add(Code.WRONG_SHAPE, loc, f"{what} is a mapping, not {raw!r}")
-    return False
-
-
-def _section(raw: Mapping[str, Any], key: str, loc: Loc, findings: Findings) -> Mapping[str, Any]:
-    value = raw.get(key)
-    if value is None:
-        return {}
-    return value if _is_mapping(value, (*loc, key), key, findings) else {}
-
-
-def _title(raw: Mapping[str, Any], loc: Loc, findings: Findings) -> str:
-    title = raw.get("display_name")
-    if isinstance(title, str) and title.strip():
-        return title.strip()
-    code = Code.NOT_STATED if isinstance(loc[-1], str) else Code.WRONG_SHAPE
-    findings.add(code, loc, "display_name is missing")
-    return str(title) if title else str(loc[-1])
-
-
-def _text(raw: Mapping[str, Any], key: str, loc: Loc, findings: Findings) -> str:
-    value = raw.get(key)
-    if value is None or isinstance(value, str):
-        return " ".join((value or "").split())
-    findings.add(Code.WRONG_SHAPE, (*loc, key), f"{key} is a text, not {value!r}")
-    return str(value)
-
-
-def _flag(raw: Mapping[str, Any], loc: Loc, findings: Findings) -> bool:
-    value = raw.get("default", False)
-    if isinstance(value, bool) or value is None:
-        return bool(value)
-    meant = str(value).strip().lower() in {"true", "yes", "on", "1"}
-    findings.add(
-        Code.DEFAULT_NOT_BOOLEAN,
-        (*loc, "default"),
-        f"default is {value!r}, which KubeSpawner takes for true",
-        help=f"Write {str(meant).lower()} without quotes; the draft takes it by its meaning.",
-    )
-    return meant
 
 
 def _groups(raw: Mapping[str, Any], loc: Loc, findings: Findings) -> tuple[str, ...] | None:

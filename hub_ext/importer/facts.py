@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ..catalog.problems import Loc
 from .codes import Code, Findings
-from .settings import has_fields
+from .texts import has_fields
 
 SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - a mount path
 

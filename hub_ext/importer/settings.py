@@ -16,15 +16,14 @@ from ..catalog.model import Toleration
 from ..catalog.problems import Loc
 from ..errors import BadValueError
 from ..gpu.resources import is_accelerator
-from ..names import is_label_key, is_label_value, parse_image
+from ..names import parse_image
 from ..units import parse_count
 from .codes import Code, Findings
 from .quantities import millicores, spawner_cpu, spawner_memory
+from .texts import DROP, HUB_HELP, has_fields, read_annotations, read_environment, read_labels
 from .traits import PLACES, TRAITS
 
 Reader = Callable[[Any, Loc, Findings], Any]
-DROP: Final = object()
-"""What a reader gives for a value that is left out; the reason is a finding."""
 
 
 def clean(override: Mapping[str, Any], loc: Loc, findings: Findings) -> dict[str, Any]:
@@ -40,13 +39,10 @@ def clean(override: Mapping[str, Any], loc: Loc, findings: Findings) -> dict[str
         elif key in {"extra_pod_config", "extra_container_config"}:
             result |= _extra_config(value, place, findings)
         elif key in TRAITS:
-            findings.add(Code.NOT_CARRIED, place, f"the catalog has no words for {key}", help=_HUB_HELP)
+            findings.add(Code.NOT_CARRIED, place, f"the catalog has no words for {key}", help=HUB_HELP)
         else:
             _unknown(key, place, findings)
     return result
-
-
-_HUB_HELP: Final = "Set it for all servers in the hub's configuration, or leave it out."
 
 
 def _unknown(key: str, place: Loc, findings: Findings) -> None:
@@ -65,7 +61,7 @@ def _extra_config(value: Any, place: Loc, findings: Findings) -> dict[str, Any]:
         setting = _EXTRA.get(key)
         if setting is None:
             findings.add(
-                Code.NOT_CARRIED, (*place, key), f"the catalog has no words for {key}", help=_HUB_HELP
+                Code.NOT_CARRIED, (*place, key), f"the catalog has no words for {key}", help=HUB_HELP
             )
             continue
         if setting in {"volumes", "volume_mounts", "tolerations"}:
@@ -100,7 +96,12 @@ def _cpu(value: Any, loc: Loc, findings: Findings) -> Any:
     except BadValueError as error:
         findings.add(Code.BAD_QUANTITY, loc, error.message, help=error.help)
         return DROP
-    return None if cpus is None else millicores(cpus)
+    if cpus is None:
+        return None
+    millis = millicores(cpus)
+    if millis != cpus * 1000:
+        findings.add(Code.ROUNDED, loc, f"{value} is finer than a millicore; the draft says {millis}m")
+    return millis
 
 
 def _resources(value: Any, loc: Loc, findings: Findings) -> Any:
@@ -120,7 +121,7 @@ def _resources(value: Any, loc: Loc, findings: Findings) -> Any:
             message = "a resource has a number; a dotted name that --set took apart becomes a mapping"
             findings.add(Code.WRONG_SHAPE, place, message, help=r"Escape the dots: nvidia\.com/gpu=1.")
         elif not is_accelerator(str(name)):
-            findings.add(Code.NOT_CARRIED, place, f"the catalog has no words for {name}", help=_HUB_HELP)
+            findings.add(Code.NOT_CARRIED, place, f"the catalog has no words for {name}", help=HUB_HELP)
         elif amount is None:
             counts[name] = None
         else:
@@ -129,72 +130,6 @@ def _resources(value: Any, loc: Loc, findings: Findings) -> Any:
             except BadValueError as error:
                 findings.add(Code.BAD_QUANTITY, place, error.message, help=error.help)
     return counts
-
-
-def _selector(value: Any, loc: Loc, findings: Findings) -> Any:
-    return _texts(value, loc, findings, check=_label_problem)
-
-
-def _labels(value: Any, loc: Loc, findings: Findings) -> Any:
-    return _texts(value, loc, findings, check=_label_problem)
-
-
-def _environment(value: Any, loc: Loc, findings: Findings) -> Any:
-    return _texts(value, loc, findings, check=lambda _key, _text: "")
-
-
-def _annotations(value: Any, loc: Loc, findings: Findings) -> Any:
-    return _texts(value, loc, findings, check=lambda key, _: "" if is_label_key(key) else "not a key")
-
-
-def _label_problem(key: str, text: str) -> str:
-    if not is_label_key(key):
-        return f"{key!r} is not a label key"
-    return "" if is_label_value(text) else f"{text!r} is not a label value"
-
-
-def _texts(value: Any, loc: Loc, findings: Findings, *, check: Callable[[str, str], str]) -> Any:
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        findings.add(Code.WRONG_SHAPE, loc, f"a mapping of name to text, not {value!r}")
-        return DROP
-    result: dict[str, str | None] = {}
-    for key, item in value.items():
-        if item is None:
-            result[key] = None
-            continue
-        text = _literal(item, (*loc, key), findings)
-        if text is None:
-            continue
-        if problem := check(str(key), text):
-            findings.add(Code.BAD_NAME, (*loc, key), problem)
-            continue
-        result[key] = text
-    return result
-
-
-def _literal(item: Any, loc: Loc, findings: Findings) -> str | None:
-    """Give a text without fields that KubeSpawner would fill in; None if it has one or is no text."""
-    if isinstance(item, bool | int | float):
-        text = str(item).lower() if isinstance(item, bool) else str(item)
-        findings.add(
-            Code.WRONG_SHAPE, loc, f"{item!r} is not a text", help=f'Put quotes around it: "{text}".'
-        )
-        return text
-    if not isinstance(item, str):
-        findings.add(Code.NOT_CARRIED, loc, "the catalog takes plain texts only", help=_HUB_HELP)
-        return None
-    if has_fields(item):
-        message = f"{item!r} is filled in by KubeSpawner for each user, which the catalog does not do here"
-        findings.add(Code.NOT_CARRIED, loc, message, help=_HUB_HELP)
-        return None
-    return item.replace("{{", "{").replace("}}", "}")
-
-
-def has_fields(text: str) -> bool:
-    """Say whether KubeSpawner would fill something in: a brace that is not doubled."""
-    return any(brace in text.replace(brace * 2, "") for brace in "{}")
 
 
 def _tolerations(value: Any, loc: Loc, findings: Findings) -> Any:
@@ -267,11 +202,11 @@ READERS: Final[Mapping[str, Reader]] = {
     "mem_limit": _memory,
     "extra_resource_guarantees": _resources,
     "extra_resource_limits": _resources,
-    "node_selector": _selector,
+    "node_selector": read_labels,
     "tolerations": _tolerations,
-    "environment": _environment,
-    "extra_labels": _labels,
-    "extra_annotations": _annotations,
+    "environment": read_environment,
+    "extra_labels": read_labels,
+    "extra_annotations": read_annotations,
     "volumes": _items,
     "volume_mounts": _items,
     "runtime_class": _TEXT,

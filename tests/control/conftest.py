@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.devcluster.kube import KubeCluster
+from tests.devcluster.objects import KWOK_ANNOTATION
 from tests.devcluster.pytest_plugin import control_cluster, namespace
 
 __all__ = ["control_cluster", "namespace"]
@@ -25,3 +26,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def cluster(control_cluster: KubeCluster) -> KubeCluster:
     return control_cluster
+
+
+@pytest.fixture
+def machines(cluster: KubeCluster) -> None:
+    """Machines played by kwok, which only our own cluster is known to have."""
+    nodes = cluster.get("/api/v1/nodes")["items"]
+    if not any(KWOK_ANNOTATION in node["metadata"].get("annotations", {}) for node in nodes):
+        pytest.skip(
+            "the cluster given by GPU_WORKSPACES_KUBECONFIG has no kwok machines; unset it to start one"
+        )

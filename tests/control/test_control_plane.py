@@ -110,6 +110,7 @@ def test_a_token_may_do_what_its_role_says_and_no_more(
             cluster.kubectl(*refused, within, f"--kubeconfig={reader}")
 
 
+@pytest.mark.usefixtures("machines")
 def test_kwok_machines_run_pods_where_they_fit(cluster: KubeCluster, namespace: str) -> None:
     cluster.apply(build_pod("cpu", namespace), build_pod("gpu", namespace, gpus=8))
     for name in ("cpu", "gpu"):
@@ -122,6 +123,7 @@ def test_kwok_machines_run_pods_where_they_fit(cluster: KubeCluster, namespace: 
     assert nodes["gpu"].startswith("gpu-")
 
 
+@pytest.mark.usefixtures("machines")
 def test_a_pod_that_fits_nowhere_says_why(cluster: KubeCluster, namespace: str) -> None:
     cluster.apply(build_pod("greedy", namespace, gpus=9))
     cluster.wait_for("pod/greedy", "condition=PodScheduled=False", namespace=namespace)
@@ -131,6 +133,7 @@ def test_a_pod_that_fits_nowhere_says_why(cluster: KubeCluster, namespace: str) 
     assert "Insufficient nvidia.com/gpu" in condition["message"]
 
 
+@pytest.mark.usefixtures("machines")
 def test_kwok_plays_a_failing_pull(cluster: KubeCluster, namespace: str) -> None:
     cluster.apply(build_pod("unlucky", namespace, annotations={BAD_PULL: "manifest unknown"}))
 
@@ -142,6 +145,7 @@ def test_kwok_plays_a_failing_pull(cluster: KubeCluster, namespace: str) -> None
     until(missing, what="the pull to be backed off", timeout=60, check=cluster.check)
 
 
+@pytest.mark.usefixtures("machines")
 @pytest.mark.parametrize(
     ("annotation", "phase", "code", "reason"),
     [(OUT_OF_MEMORY, "Failed", 137, "OOMKilled"), (COMPLETE, "Succeeded", 0, "Completed")],

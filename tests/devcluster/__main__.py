@@ -1,7 +1,7 @@
 """Development clusters by hand: `python -m tests.devcluster up`.
 
-Exit codes: 0 all well, 1 it did not work (the message says why), 2 wrong arguments, 3 `status` of a cluster
-that is not up.
+Exit codes: 0 all well, 1 it did not work (the message says why), 2 wrong arguments, 3 `status` finds
+nothing that is up.
 """
 
 from __future__ import annotations
@@ -51,11 +51,13 @@ def down(options: argparse.Namespace) -> int:
 
 
 def status(options: argparse.Namespace) -> int:
-    names = [options.name] if options.name else client.known()
-    phases = [show(name) for name in names]
-    if not names:
-        print("no clusters; start one: python -m tests.devcluster up")
-    return 0 if all(phase is Phase.READY for phase in phases) else NOT_UP
+    if options.name:
+        return 0 if show(options.name) is Phase.READY else NOT_UP
+    up_now = [name for name in client.known() if claims.is_claimed(name)]
+    phases = [show(name) for name in up_now]
+    if others := [name for name in client.known() if name not in up_now]:
+        print(f"not up, but their logs are kept: {', '.join(others)}")
+    return 0 if Phase.READY in phases else NOT_UP
 
 
 def show(name: str) -> Phase:
@@ -138,7 +140,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     sub.add_argument("--foreground", action="store_true", help="stay until Ctrl-C")
     sub = verb(down, "stop a cluster, or all of this cache; clear up what killed ones left")
     sub.add_argument("name", nargs="?")
-    sub = verb(status, f"say what is up; exit code {NOT_UP} if anything is not")
+    sub = verb(status, f"say what is up; exit code {NOT_UP} if nothing is, or not what was named")
     sub.add_argument("name", nargs="?")
     sub = verb(kubeconfig, "print the path of the administrator's kubeconfig file")
     sub.add_argument("--name")

@@ -18,4 +18,6 @@ _HOMES = {"WorkspaceSpawner": ".spawner", "configure": ".config"}
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "WorkspaceSpawner":
+        import_module(".config", __name__).check_chart()
     return getattr(import_module(_HOMES[name], __name__), name)

@@ -6,6 +6,7 @@ Shell: reads the catalog's files, or the values of the Zero-to-JupyterHub chart.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from functools import cache
 from os import PathLike
@@ -55,6 +56,16 @@ def catalog_or_exit(source: str | Mapping[str, Any]) -> Catalog:
         return catalog_from(source)
     except CatalogError as error:
         raise SystemExit(f"The hub does not start: {error}") from None
+
+
+def check_chart() -> None:
+    """End the process if it is the chart's hub and the catalog in the chart's values is wrong.
+
+    The hub asks for the spawner's class once its configuration has been read; that is the last moment before
+    the first visitor at which a mistake can still keep it from starting.
+    """
+    if "z2jh" in sys.modules and (found := chart_catalog()):
+        catalog_or_exit(found)
 
 
 def catalog_from(source: str | Mapping[str, Any]) -> Catalog:

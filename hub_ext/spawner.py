@@ -19,7 +19,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from http import HTTPStatus
@@ -34,7 +33,7 @@ from tornado import web
 from traitlets import Dict, Unicode, Union, default
 
 from .catalog.model import Catalog
-from .config import VALUES_KEY, catalog_from, catalog_or_exit, chart_catalog
+from .config import VALUES_KEY, catalog_from, chart_catalog
 from .form.page import Visit, build_page
 from .form.render import render
 from .hub_errors import LinkOnly, hub_error, is_failure
@@ -315,9 +314,3 @@ def _today() -> date:
 
 def _explain(error: ApiException) -> QuotaRefusal:
     return explain(read_answer(error.status or 0, error.body))
-
-
-if "z2jh" in sys.modules and (found := chart_catalog()):
-    # The chart's configuration has been read and names this class: a broken catalog must show now, not at
-    # the first visit.
-    catalog_or_exit(found)

@@ -1,0 +1,78 @@
+"""The hub under test, without a proxy: tests ask it directly. What only they know comes in `HUB` as JSON."""
+
+import json
+import os
+
+from jupyterhub.proxy import Proxy
+
+from hub_ext import configure
+
+hub = json.loads(os.environ["HUB"])
+c = get_config()  # noqa: F821  # JupyterHub puts it here
+
+
+class NoProxy(Proxy):
+    """Keeps the routes and sends nobody anywhere."""
+
+    should_start = False
+    _routes: dict[str, dict[str, object]] = {}  # noqa: RUF012
+
+    async def add_route(self, routespec, target, data):
+        self._routes[routespec] = {"routespec": routespec, "target": target, "data": data}
+
+    async def delete_route(self, routespec):
+        self._routes.pop(routespec, None)
+
+    async def get_all_routes(self):
+        return dict(self._routes)
+
+
+if hub["by"] == "configure":
+    configure(c, catalog=hub["catalog"])
+else:  # as the chart does it: `hub.config.JupyterHub.spawner_class`, and empty values for many traits
+    import z2jh  # noqa: F401
+
+    c.JupyterHub.spawner_class = "gpu-workspaces"
+    c.KubeSpawner.environment = {}
+    c.KubeSpawner.node_selector = {}
+    c.KubeSpawner.extra_annotations = {}
+    c.KubeSpawner.extra_labels = {"hub.jupyter.org/network-access-hub": "true"}
+    c.KubeSpawner.extra_resource_limits = {}
+    c.KubeSpawner.profile_list = []
+    c.KubeSpawner.init_containers = []
+    c.KubeSpawner.tolerations = [
+        {"key": "hub.jupyter.org/dedicated", "operator": "Equal", "value": "user", "effect": "NoSchedule"}
+    ]
+    c.KubeSpawner.storage_pvc_ensure = True
+    c.KubeSpawner.pvc_name_template = "claim-{user_server}"
+    c.KubeSpawner.volumes = {
+        "home": {"name": "volume-{user_server}", "persistentVolumeClaim": {"claimName": "{pvc_name}"}}
+    }
+    c.KubeSpawner.volume_mounts = {"home": {"name": "volume-{user_server}", "mountPath": "/home/jovyan"}}
+
+c.KubeSpawner.namespace = hub["namespace"]
+# One server stands in for the notebook servers of all pods: pods on machines of kwok run nothing.
+c.KubeSpawner.pod_connect_ip = "127.0.0.1"
+c.KubeSpawner.port = hub["notebook_port"]
+c.KubeSpawner.cmd = "jupyterhub-singleuser"
+c.Spawner.start_timeout = 60
+c.Spawner.consecutive_failure_limit = hub["failure_limit"]
+
+c.JupyterHub.proxy_class = NoProxy
+c.JupyterHub.bind_url = c.JupyterHub.hub_bind_url = hub["url"]
+c.JupyterHub.base_url = hub["base_url"]
+c.JupyterHub.db_url = f"sqlite:///{hub['folder']}/jupyterhub.sqlite"
+c.JupyterHub.cookie_secret_file = f"{hub['folder']}/cookie_secret"
+c.JupyterHub.cleanup_servers = False
+c.JupyterHub.allow_named_servers = True
+
+c.JupyterHub.authenticator_class = "dummy"
+c.Authenticator.allow_all = True
+c.JupyterHub.services = [{"name": "tests", "api_token": hub["token"]}]
+c.JupyterHub.load_roles = [
+    {
+        "name": "tests",
+        "services": ["tests"],
+        "scopes": ["admin:users", "admin:servers", "admin:server_state", "groups", "admin:groups"],
+    }
+]

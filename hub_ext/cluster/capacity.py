@@ -1,0 +1,127 @@
+"""How many more workspaces of a kind the cluster has room for right now.
+
+Pure: no clock, no network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ..catalog.model import Pool
+from ..gpu.resources import is_accelerator
+from ..quota.arithmetic import NOTHING, Resources
+from .nodes import Node, selects, untolerated, usable
+
+
+class Supply(StrEnum):
+    """What the cluster has for a workspace."""
+
+    FREE = "free"
+    FULL = "full"
+    """Nodes for it exist, all taken at the moment."""
+    WILL_SCALE = "will-scale"
+    """No node has room, and one can be added."""
+    NO_NODE = "no-node"
+    """No node that takes it is there, and none is known to be added."""
+    NOT_OFFERED = "not-offered"
+    """Nodes are there, but none offers the resource that it asks for."""
+    UNKNOWN = "unknown"
+    """Nodes cannot be seen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Availability:
+    """What the cluster has for one kind of workspace."""
+
+    supply: Supply
+    free: int | None = None
+    """How many more could be placed now; None if that is not known."""
+    exact: bool = True
+    """False if pods of other namespaces could not be seen: then `free` is the most there can be."""
+    hint: str = ""
+    """Another resource name that the same nodes offer, where the asked one is not offered."""
+    nodes: int = 0
+    """Nodes that take this kind of workspace, full or not."""
+
+
+UNKNOWN = Availability(supply=Supply.UNKNOWN)
+
+
+def pool_nodes(nodes: Iterable[Node], pool: Pool | None, asked: Resources) -> tuple[Node, ...]:
+    """Give the nodes where a workspace of a pool may be placed, whatever is free there.
+
+    Without a pool the hub's own placement applies, which is not known here: every node without
+    a taint counts.
+    """
+    selector = pool.node_selector if pool else {}
+    tolerations = pool.tolerations if pool else ()
+    return tuple(
+        node
+        for node in nodes
+        if node.takes_pods and selects(node, selector) and not untolerated(node, tolerations, asked)
+    )
+
+
+def can_scale(pool: Pool | None) -> bool:
+    """Say whether the catalog states that nodes are added to a pool on demand (`scaleUp`)."""
+    return pool is not None and pool.scale_up is not None
+
+
+def available(
+    asked: Resources,
+    nodes: Iterable[Node],
+    used: Mapping[str, Resources],
+    *,
+    waiting: int = 0,
+    exact: bool = True,
+    scales: bool = False,
+) -> Availability:
+    """Say how many workspaces that ask for `asked` could be placed now.
+
+    Parameters
+    ----------
+    asked
+        Kubernetes resources only: neither servers nor GPU equivalents.
+    nodes
+        Those of the pool, see `pool_nodes`.
+    used
+        What pods take of each node, by its name.
+    waiting
+        Workspaces of the same kind that are promised or wait for a node: they come first.
+    scales
+        Whether nodes of this kind can be added: see `can_scale`.
+    """
+    candidates = tuple(nodes)
+    offering = [node for node in candidates if _offers(node, asked)]
+    free = sum(_fits(usable(node) - used.get(node.name, NOTHING), asked) for node in offering) - waiting
+    if free > 0:
+        return Availability(supply=Supply.FREE, free=free, exact=exact, nodes=len(offering))
+    if scales:
+        supply = Supply.WILL_SCALE
+    elif offering:
+        supply = Supply.FULL
+    else:
+        supply = Supply.NOT_OFFERED if candidates else Supply.NO_NODE
+    hint = "" if offering else _hint(candidates, asked)
+    return Availability(supply=supply, free=0, exact=exact, hint=hint, nodes=len(offering))
+
+
+def _offers(node: Node, asked: Resources) -> bool:
+    return _fits(usable(node), asked) > 0
+
+
+def _fits(left: Resources, asked: Resources) -> int:
+    """Count how often `asked` goes into what is left; what a node does not name it does not have."""
+    return max(0, min((int(left[name] // number) for name, number in asked.items()), default=0))
+
+
+def _hint(nodes: Iterable[Node], asked: Resources) -> str:
+    wanted = [name for name in asked if is_accelerator(name)]
+    if not wanted:
+        return ""
+    prefix = wanted[0].partition(".shared")[0]
+    others = (name for node in nodes for name in usable(node) if is_accelerator(name) and name not in wanted)
+    near = [name for name in others if name.startswith(prefix) or prefix.startswith(name)]
+    return near[0] if near else ""

@@ -1,0 +1,176 @@
+"""Waits for a node: what the scheduler and the autoscalers say, in words.
+
+Sources: kube-scheduler plugins (`ErrReason…`) 1.32 to 1.36, cluster-autoscaler and Karpenter events. A
+message lists, for each node, the first thing that kept the pod away.
+
+Pure: no clock, no network.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Final
+
+from .events import Event
+from .nature import wait
+from .pods import Pod
+from .texts import inside, span
+from .waits import Around, Place, Wait, WaitReason
+
+PATIENCE: Final = timedelta(seconds=30)
+"""Something that is missing right after it was created may only not be visible yet."""
+
+_SCALING: Final = frozenset({"TriggeredScaleUp", "Nominated"})
+"""Cluster-autoscaler and Karpenter."""
+_NOT_SCALING: Final = frozenset({"NotTriggerScaleUp", "FailedScaleUp"})
+_FAILED: Final = frozenset({"FailedScheduling"})
+_CLAIM: Final = frozenset({"FailedResourceClaimCreation"})
+_CLAIM_MISSING: Final = re.compile(r"persistentvolumeclaim \"(?P<claim>[^\"]+)\" not found")
+_UNBOUND: Final = re.compile(r"unbound immediate PersistentVolumeClaims|binding volumes")
+
+
+class Kind(StrEnum):
+    """What kept a pod away from nodes."""
+
+    INSUFFICIENT = "insufficient"
+    TAINT = "taint"
+    SELECTOR = "selector"
+    ZONE = "zone"
+    CORDONED = "cordoned"
+    PODS = "pods"
+    VOLUME_LIMIT = "volume-limit"
+    OTHER = "other"
+
+
+_KINDS: Final = (
+    (re.compile(r"^Insufficient (?P<what>\S+)$"), Kind.INSUFFICIENT),
+    (re.compile(r"^Too many pods$"), Kind.PODS),
+    (re.compile(r"taint"), Kind.TAINT),
+    (re.compile(r"node affinity/selector"), Kind.SELECTOR),
+    (
+        re.compile(
+            r"volume node affinity conflict|PersistentVolume's node affinity|no available volume zone"
+        ),
+        Kind.ZONE,
+    ),
+    (re.compile(r"were unschedulable"), Kind.CORDONED),
+    (re.compile(r"exceed max volume count"), Kind.VOLUME_LIMIT),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """What keeps a pod away from some nodes."""
+
+    kind: Kind
+    nodes: int
+    what: str
+    """The resource that is short, else the scheduler's words."""
+
+
+def obstacles(message: str) -> tuple[Obstacle, ...]:
+    """Read ``0/4 nodes are available: 1 node(s) had …, 3 Insufficient nvidia.com/gpu. preemption: …``."""
+    body = re.sub(r"^.*?nodes? (?:are|is) available: ", "", message.partition(" preemption: ")[0], count=1)
+    found = []
+    for part in re.split(r", (?=\d+ )", body.strip().rstrip(".")):
+        match = re.match(r"(?P<nodes>\d+) (?P<words>.+)", part.strip())
+        if match:
+            found.append(_obstacle(int(match["nodes"]), match["words"].rstrip(".")))
+    return tuple(found)
+
+
+def _obstacle(nodes: int, words: str) -> Obstacle:
+    for pattern, kind in _KINDS:
+        if match := pattern.search(words):
+            return Obstacle(kind=kind, nodes=nodes, what=match.groupdict().get("what") or words)
+    return Obstacle(kind=Kind.OTHER, nodes=nodes, what=words)
+
+
+def judge_scheduling(pod: Pod, events: Sequence[Event], around: Around) -> Wait | None:
+    """Say why a pod has no node yet; None once it has one."""
+    if pod.node:
+        return None
+    failed, scaling = _latest(events, _FAILED), _latest(events, _SCALING)
+    if claim := _latest(events, _CLAIM):
+        may_pass = "exceeded quota" in claim.message
+        return wait(WaitReason.CLAIM_REFUSED, inside(_after(claim.message)), fatal=not may_pass, seen=claim)
+    found = obstacles(failed.message) if failed else ()
+    return (
+        _judge_volumes(found, failed, around)
+        or (None if scaling else _judge_never(found, failed, around.place))
+        or _judge_scaling(scaling, _latest(events, _NOT_SCALING), around)
+        or _judge_room(pod, found, failed)
+    )
+
+
+def _judge_scaling(scaling: Event | None, refused: Event | None, around: Around) -> Wait | None:
+    if scaling is not None and (refused is None or refused.last < scaling.last):
+        usual = around.usual.scale_up
+        return wait(WaitReason.SCALING_UP, f", usually {span(usual)}" if usual else "", seen=scaling)
+    if refused is not None:
+        return wait(WaitReason.NO_SCALE_UP, inside(_after(refused.message)), seen=refused)
+    return None
+
+
+def _judge_room(pod: Pod, found: Sequence[Obstacle], failed: Event | None) -> Wait:
+    if failed is None:
+        return wait(WaitReason.SCHEDULING, seen=pod.created)
+    return wait(WaitReason.NO_ROOM, _room(found), seen=failed)
+
+
+def _judge_volumes(found: Sequence[Obstacle], failed: Event | None, around: Around) -> Wait | None:
+    if failed is None:
+        return None
+    if match := _CLAIM_MISSING.search(failed.message):
+        old = around.now - failed.first >= PATIENCE
+        return wait(WaitReason.VOLUME_MISSING, f": {match['claim']}", fatal=old, seen=failed)
+    if _UNBOUND.search(failed.message):
+        return wait(WaitReason.VOLUME_UNBOUND, seen=failed)
+    if not any(one.kind is Kind.ZONE for one in found):
+        return None
+    place = around.place
+    apart = bool(place.volume_zone and place.zones) and place.volume_zone not in place.zones
+    where = f": it lives in {place.volume_zone}" if place.volume_zone else ""
+    where += f", the nodes are in {', '.join(sorted(place.zones))}" if apart else ""
+    # Nodes that are only full may be in the right zone: then it is not over yet.
+    may_pass = any(one.kind in {Kind.INSUFFICIENT, Kind.PODS, Kind.CORDONED} for one in found)
+    return wait(WaitReason.ZONE_CONFLICT, where, fatal=apart or not may_pass, seen=failed)
+
+
+def _judge_never(found: Sequence[Obstacle], failed: Event | None, place: Place) -> Wait | None:
+    if place.scales or not found:
+        return None
+    if place.offering == 0 and place.nodes:
+        return wait(WaitReason.TOO_LARGE, inside(_short(found)), fatal=True, seen=failed)
+    if place.nodes == 0 and all(one.kind in {Kind.TAINT, Kind.SELECTOR, Kind.CORDONED} for one in found):
+        return wait(WaitReason.NO_MATCHING_NODE, fatal=True, seen=failed)
+    return None
+
+
+def _short(found: Sequence[Obstacle]) -> str:
+    return ", ".join(dict.fromkeys(one.what for one in found if one.kind is Kind.INSUFFICIENT))
+
+
+def _room(found: Sequence[Obstacle]) -> str:
+    short = _short(found)
+    if short:
+        nodes = sum(one.nodes for one in found if one.kind is Kind.INSUFFICIENT)
+        return f"too little {short} on {nodes} {'node' if nodes == 1 else 'nodes'}"
+    if any(one.kind is Kind.PODS for one in found):
+        return "the nodes hold as many pods as they may"
+    if any(one.kind is Kind.CORDONED for one in found):
+        return "the nodes are closed for maintenance"
+    return "none takes it at the moment"
+
+
+def _latest(events: Sequence[Event], reasons: frozenset[str]) -> Event | None:
+    return next((one for one in reversed(events) if one.reason in reasons), None)
+
+
+def _after(message: str) -> str:
+    """Give the part of a message that says why, without what everybody knows."""
+    return message.rpartition("scale-up: ")[2].rpartition("forbidden: ")[2].strip().rstrip(".")[:200]

@@ -1,0 +1,120 @@
+"""The cluster at one moment, as everything else reads it: one immutable value, shared by all.
+
+Pure: no clock, no network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+from ..catalog.model import Pool
+from ..names import LABEL_POOL
+from ..quota.arithmetic import GPU_EQUIVALENTS, SERVERS, Resources
+from ..quota.namespace import ResourceQuota
+from .capacity import UNKNOWN, Availability, available, can_scale, pool_nodes
+from .kinds import Kind
+from .nodes import Node
+from .pods import Pod
+from .waits import Place
+from .workloads import Workload
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+_NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """What was known at `taken`. What cannot be seen is not the same as what is not there: see `visible`."""
+
+    taken: datetime
+    pods: Mapping[tuple[str, str], Pod] = field(default_factory=lambda: _NOTHING)
+    """By namespace and name."""
+    nodes: Mapping[str, Node] | None = None
+    quotas: Mapping[tuple[str, str], ResourceQuota] = field(default_factory=lambda: _NOTHING)
+    limit_ranges: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=lambda: _NOTHING)
+    workloads: Mapping[str, Workload] = field(default_factory=lambda: _NOTHING)
+    """By the uid of the pod or job that they stand for."""
+    used: Mapping[str, Resources] = field(default_factory=lambda: _NOTHING)
+    """What pods take of each node."""
+    unplaced: Mapping[tuple[str, str], Pod] = field(default_factory=lambda: _NOTHING)
+    """Pods that wait for a node."""
+    visible: frozenset[tuple[Kind, str]] = frozenset()
+    """The collections that could be loaded, with their namespace; what is missing is not known."""
+    changing_since: Mapping[str, datetime] = field(default_factory=lambda: _NOTHING)
+    """Nodes whose MIG layout changes, and since when that was seen."""
+
+    def node_of(self, pod: Pod) -> Node | None:
+        """Give the node that a pod was placed on, if it can be seen."""
+        return (self.nodes or {}).get(pod.node) if pod.node else None
+
+    def workload_of(self, pod: Pod) -> Workload | None:
+        """Give Kueue's view of a pod, if there is one and it can be seen."""
+        return self.workloads.get(pod.uid)
+
+    def quotas_of(self, namespace: str) -> tuple[ResourceQuota, ...] | None:
+        """Give the quotas of a namespace; None if they cannot be seen."""
+        if (Kind.QUOTAS, namespace) not in self.visible:
+            return None
+        return tuple(quota for (where, _), quota in self.quotas.items() if where == namespace)
+
+    def limit_ranges_of(self, namespace: str) -> tuple[Mapping[str, Any], ...]:
+        """Give the limit ranges of a namespace, in API spelling."""
+        return tuple(one for (where, _), one in self.limit_ranges.items() if where == namespace)
+
+    def availability(
+        self, asked: Resources, pool: Pool | None, *, pool_name: str = "", promised: int = 0
+    ) -> Availability:
+        """Say how many more workspaces that ask for `asked` could be placed now.
+
+        `promised` are starts that have no pod yet; pods of the pool that wait for a node are known here.
+        """
+        if self.nodes is None:
+            return UNKNOWN
+        plain = of_kubernetes(asked)
+        return available(
+            plain,
+            pool_nodes(self.nodes.values(), pool, plain),
+            self.used,
+            waiting=promised + self.waiting_for(pool_name),
+            exact=(Kind.OUTSIDE, "") in self.visible,
+            scales=can_scale(pool),
+        )
+
+    def waiting_for(self, pool_name: str) -> int:
+        """Count the pods of a pool that have no node yet and are not held back by a queue."""
+        return sum(
+            1
+            for pod in self.unplaced.values()
+            if pool_name and pod.labels.get(LABEL_POOL) == pool_name and not pod.gates
+        )
+
+    def place(self, asked: Resources, pool: Pool | None, *, volume_zone: str = "") -> Place:
+        """Say where a workspace may run, for explaining why it does not."""
+        if self.nodes is None:
+            return Place(scales=can_scale(pool), volume_zone=volume_zone)
+        plain = of_kubernetes(asked)
+        nodes = pool_nodes(self.nodes.values(), pool, plain)
+        empty = available(plain, nodes, {})
+        return Place(
+            nodes=len(nodes),
+            offering=empty.nodes,
+            scales=can_scale(pool),
+            zones=frozenset(node.zone for node in nodes if node.zone),
+            volume_zone=volume_zone,
+        )
+
+
+def of_kubernetes(asked: Resources) -> Resources:
+    """Leave out what only limits know: servers and GPU equivalents."""
+    return Resources({name: n for name, n in asked.items() if name not in {SERVERS, GPU_EQUIVALENTS}})
+
+
+def frozen(mapping: Mapping[_Key, _Value]) -> Mapping[_Key, _Value]:
+    """Give a read-only copy."""
+    return MappingProxyType(dict(mapping))

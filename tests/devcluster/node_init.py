@@ -1,7 +1,7 @@
 """First process of a node, run as a script inside new network, mount, process and host-name namespaces.
 
-It gives the node the folders of its own, makes the file `ready` and then collects what ended; when it is
-killed, the kernel ends everything else in the node.
+It gives the node the folders of its own, makes the file `ready` and then collects what ended; when it
+ends, the kernel ends everything else in the node.
 
 Arguments: the node's name and its state folder. Only the standard library: it starts without site-packages.
 """
@@ -53,16 +53,16 @@ def make_private_sysctls(state: Path) -> None:
             mount("--bind", copy, setting)
 
 
-def collect_forever() -> None:
+def collect_until_told_to_end() -> None:
     """Reap whatever this process inherits, such as the shims of containerd."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
-    while True:
+    waited_for = {signal.SIGCHLD, signal.SIGTERM}
+    signal.pthread_sigmask(signal.SIG_BLOCK, waited_for)
+    while signal.sigwait(waited_for) is not signal.SIGTERM:
         try:
             while os.waitpid(-1, os.WNOHANG) != (0, 0):
                 pass
         except ChildProcessError:
-            pass
-        signal.sigwait({signal.SIGCHLD})
+            continue
 
 
 def main(name: str, state: Path) -> None:
@@ -72,7 +72,7 @@ def main(name: str, state: Path) -> None:
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
     mount("--make-rshared", "/")
     (state / READY).touch()
-    collect_forever()
+    collect_until_told_to_end()
 
 
 if __name__ == "__main__":

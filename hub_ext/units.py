@@ -39,8 +39,7 @@ _DURATION: Final = re.compile(
 )
 
 
-@lru_cache(maxsize=4096, typed=True)
-def parse_quantity(value: str | int | float) -> Fraction:
+def parse_quantity(value: object) -> Fraction:
     """Read a Kubernetes quantity exactly.
 
     Raises
@@ -49,11 +48,15 @@ def parse_quantity(value: str | int | float) -> Fraction:
         Not a quantity (``16GB``, ``one``, ``true``), or larger than 64 bits hold.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise QuantityError(f"{value!r} is not a quantity", help=f"Write {_FORMS}.")
-    text = repr(value) if isinstance(value, float) else str(value)
+        raise QuantityError(f"{value!r:.60} is not a quantity", help=f"Write {_FORMS}.")
+    return _parse_quantity(repr(value) if isinstance(value, float) else str(value))
+
+
+@lru_cache(maxsize=4096)
+def _parse_quantity(text: str) -> Fraction:
     match = _QUANTITY.fullmatch(text)
     if match is None:
-        raise QuantityError(f"{text!r} is not a quantity", help=_quantity_help(text))
+        raise QuantityError(f"{text[:60]!r} is not a quantity", help=_quantity_help(text[:60]))
     suffix = match["suffix"] or ""
     if suffix[:1] in {"e", "E"} and len(suffix) > 1 and suffix != "Ei":
         factor = Fraction(10) ** int(suffix[1:])
@@ -79,7 +82,7 @@ def _quantity_help(text: str) -> str:
     return f"Write {_FORMS}."
 
 
-def parse_cpu(value: str | int | float) -> int:
+def parse_cpu(value: object) -> int:
     """Read processors as millicores: ``2``, ``0.5`` and ``500m`` are 2000, 500 and 500.
 
     Raises
@@ -96,7 +99,7 @@ def parse_cpu(value: str | int | float) -> int:
     return int(millis)
 
 
-def parse_memory(value: str | int | float) -> int:
+def parse_memory(value: object) -> int:
     """Read an amount of memory or storage as bytes.
 
     Raises
@@ -116,7 +119,7 @@ def parse_memory(value: str | int | float) -> int:
     return int(amount)
 
 
-def parse_count(value: str | int | float) -> int:
+def parse_count(value: object) -> int:
     """Read how many devices: whole numbers only, in any spelling of a quantity (``1000m`` is 1).
 
     Raises

@@ -7,6 +7,7 @@ Pure: no clock, no network.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
@@ -82,7 +83,7 @@ def _unknown_key(loc: Loc, data: Any) -> Problem:
     here = keys_at(tuple(parent))
     present = _value_at(data, tuple(parent))
     free = [name for name in here if not (isinstance(present, Mapping) and name in present)]
-    close = get_close_matches(str(key), free, n=1, cutoff=0.7) or _same_word(str(key), here)
+    close = _same_word(str(key), here) or get_close_matches(str(key), [*free, *here], n=1, cutoff=0.7)
     if close:
         remedy = f"Did you mean {close[0]}?"
     elif below := [name for name in here if key in keys_at((*parent, name))]:
@@ -150,7 +151,8 @@ def _wrong_value(details: ErrorDetails, loc: Loc, raw_text: RawText) -> Problem:
     if kind in {"literal_error", "enum", "union_tag_invalid"}:
         expected = str(context.get("expected") or context.get("expected_tags"))
         word = context.get("tag", value)
-        words = [part.strip(" '") for part in expected.replace(" or ", ",").split(",")]
+        words = re.findall(r"'([^']+)'", expected)
+        expected = ", ".join(words)
         close = get_close_matches(str(word), words, n=1)
         return Problem(
             code=Code.BAD_VALUE,

@@ -51,6 +51,11 @@ class Context:
     known_versions: frozenset[tuple[str, int]]
     _variants: dict[tuple[str, int], tuple[Variant, ...]] = field(default_factory=dict, repr=False)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether no profile is left out, so that what is not named is really not named."""
+        return self.known_versions == self.catalog.by_key.keys()
+
     def profiles(self) -> Iterator[tuple[Loc, Profile]]:
         """Give each profile in its explicit form, and its place."""
         for index, profile in zip(self.indexes, self.catalog.profiles, strict=True):

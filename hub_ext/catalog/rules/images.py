@@ -43,9 +43,8 @@ def check_used(context: Context) -> Iterator[Problem]:
     used = {key for profile in context.written.profiles for key in profile.images}
     for _, choice in context.written_choices():
         used |= {option.image for option in choice.options.values() if option.image}
-    complete = len(context.indexes) == len(context.written.profiles)
     for key in context.written.images:
-        if key not in used and complete:
+        if key not in used and context.is_whole:
             yield Problem(
                 code=Code.IMAGE_UNUSED, message=f"no profile uses the image {key!r}", loc=("images", key)
             )

@@ -74,7 +74,7 @@ def _check_chain(context: Context, loc: Loc, profile: Profile, written: ProfileR
             loc=loc,
             help="Let the last version be active, without replacedBy.",
         )
-    elif chain and last.state is State.RETIRED:
+    elif chain and last.state is State.RETIRED and context.is_whole:
         yield Problem(
             code=Code.REPLACEMENT_RETIRED,
             message=f"{profile.label} is replaced by {last.label}, which is retired",
@@ -166,7 +166,7 @@ def _check_target(context: Context, loc: Loc, ref: ProfileRef) -> Iterator[Probl
     ref = target or ref
     if not _exists(context, ref):
         yield _unknown(context, ref, loc)
-    elif _is_intact(context, ref):
+    elif context.is_whole:
         try:
             resolve(context.catalog, ref.name, str(ref.version), today=date.min)
         except SelectionError as error:

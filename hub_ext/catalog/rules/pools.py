@@ -229,7 +229,7 @@ def check_used(context: Context) -> Iterator[Problem]:
             for option in choice.options.values():
                 used |= _pools_of(option.resources)
     for name in context.written.pools:
-        if name not in used:
+        if name not in used and context.is_whole:
             yield Problem(
                 code=Code.POOL_UNUSED, message=f"no profile is placed in {name!r}", loc=("pools", name)
             )

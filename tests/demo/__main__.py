@@ -6,22 +6,18 @@ Shell: talks to a person.
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TextIO
 
 from hub_ext.catalog.load import load_catalog
 from hub_ext.catalog.model import Catalog
-from tests.demo.hub import FOLDER, IMAGE, Hub, free_port, running_hub
-from tests.demo.proxy import ensure_proxy
+from tests.demo.hub import FOLDER, Hub, free_port, running_hub
+from tests.demo.preparation import BUILD_BYTES, CLUSTER, missing_steps, prepare
 from tests.demo.users import ADA, USERS, VERA
 from tests.devcluster import build, cache
-from tests.devcluster.addon import load_addons
-from tests.devcluster.bringup import NODE_TOOLS, wanted_programs
-from tests.devcluster.build.plan import Step, steps_missing
+from tests.devcluster.build.plan import Step
 from tests.devcluster.build.progress import duration
 from tests.devcluster.client import running
 from tests.devcluster.errors import DevClusterError, HostError
@@ -29,12 +25,8 @@ from tests.devcluster.host import check_host
 from tests.devcluster.spec import ClusterSpec, load
 from tests.devcluster.supervisor import Stop, ignore_signals, stop_on_signals
 
-CLUSTER = FOLDER / "cluster.yaml"
 NAME = "demo"
 PORT = 8000
-IMAGE_TOOLS = ("mmdebstrap", "buildah")
-BUILD_BYTES = 20 * 2**30
-"""Free space that building everything takes for a while."""
 WATCH_SECONDS = 0.5
 
 
@@ -55,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _, spec = load(CLUSTER)
         check_host(spec, cache.cache_root())
+        say(announcement(spec, missing_steps(spec)))
         prepare(spec)
         port = options.port or free_port(PORT)
         with (
@@ -73,25 +66,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(f"The demo failed: {error}", to=sys.stderr)
         return 1
     return 0
-
-
-def prepare(spec: ClusterSpec) -> None:
-    """Say what will be done, then have everything built and installed that the demo needs.
-
-    Raises `HostError` or `BuildError`.
-    """
-    addons = load_addons(spec.addons)
-    wanted = [*wanted_programs(spec, addons).values(), f"image:{IMAGE}"]
-    missing = steps_missing(wanted, build.all_steps())
-    say(announcement(spec, missing))
-    if missing:
-        _check_space(cache.cache_root())
-    tools = {*NODE_TOOLS, *(tool for addon in addons for tool in addon.tools)}
-    build.ensure_tools([*sorted(tools), *(IMAGE_TOOLS if missing else ())])
-    ensure_proxy()
-    build.ensure(wanted)
-    if missing:
-        build.prune()
 
 
 def announcement(spec: ClusterSpec, missing: Sequence[Step]) -> str:
@@ -147,16 +121,6 @@ def watch(hub: Hub) -> None:
 def say(text: str, to: TextIO | None = None) -> None:
     """Print at once, also into a pipe."""
     print(text, file=to or sys.stdout, flush=True)
-
-
-def _check_space(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(folder).free
-    if free < BUILD_BYTES:
-        raise HostError(
-            f"building takes up to {BUILD_BYTES // 2**30} GB, and {folder} has {free // 2**30} GB free",
-            f"free some space, or set {cache.ROOT_VARIABLE} to a folder on a larger disk",
-        )
 
 
 if __name__ == "__main__":

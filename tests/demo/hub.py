@@ -12,12 +12,15 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import yaml
 
 from tests.demo.proxy import ensure_proxy
+from tests.devcluster import cache
 from tests.devcluster.addons.registry import Registry
+from tests.devcluster.build import ensure_image
 from tests.devcluster.cluster import Cluster
 from tests.devcluster.processes import Process
 from tests.devcluster.record import is_free
@@ -59,10 +62,11 @@ def running_hub(cluster: Cluster, *, address: str = "127.0.0.1", port: int = 0) 
     Raises `DevClusterError`.
     """
     folder = cluster.state_dir / "hub"
-    folder.mkdir(mode=0o700, exist_ok=True)
+    cache.remove(folder)  # a killed demo's hub remembers servers that are gone
+    folder.mkdir(mode=0o700)
     url = f"http://{address}:{port or cluster.port('hub-public')}"
     cluster.apply(FOLDER / "hub.yaml")
-    settings = {
+    settings: dict[str, Any] = {
         "catalog": str(_write_catalog(cluster, folder)),
         "folder": str(folder),
         "hub_url": f"http://{cluster.host_address}:{cluster.port('hub')}",
@@ -80,10 +84,12 @@ def running_hub(cluster: Cluster, *, address: str = "127.0.0.1", port: int = 0) 
     process = cluster.popen("hub", [sys.executable, "-m", "jupyterhub", "--config", config], env=environment)
     hub = Hub(url=url, cluster=cluster, process=process)
     try:
-        _wait_until_answering(hub)
+        _wait_until_answering(hub, settings["hub_url"])
+        _wait_until_answering(hub, url)  # by way of the proxy
         yield hub
     finally:
         process.stop(timeout=15)
+        cache.remove(folder)
 
 
 def free_port(preferred: int) -> int:
@@ -94,7 +100,9 @@ def free_port(preferred: int) -> int:
 def _write_catalog(cluster: Cluster, folder: Path) -> Path:
     """The demo's catalog, with the image as this cluster's registry offers it."""
     catalog = yaml.safe_load((FOLDER / "catalog.yaml").read_text())
-    catalog["images"][IMAGE]["ref"] = Registry(cluster).publish_built(IMAGE)
+    catalog["images"][IMAGE]["ref"] = Registry(cluster).publish(
+        ensure_image(IMAGE), f"gpu-workspaces/{IMAGE}"
+    )
     path = folder / "catalog.yaml"
     path.write_text(yaml.safe_dump(catalog, sort_keys=False))
     return path
@@ -112,12 +120,12 @@ def _write_kubeconfig(cluster: Cluster, folder: Path) -> Path:
     return path
 
 
-def _wait_until_answering(hub: Hub) -> None:
+def _wait_until_answering(hub: Hub, url: str) -> None:
     def missing() -> str | None:
         try:
-            answer = httpx.get(f"{hub.url}/hub/health", timeout=5, trust_env=False)
+            answer = httpx.get(f"{url}/hub/health", timeout=5, trust_env=False)
         except httpx.TransportError as error:
             return repr(error)
         return None if answer.is_success else f"HTTP {answer.status_code}"
 
-    until(missing, what=f"hub at {hub.url}", timeout=START_SECONDS, check=hub.check)
+    until(missing, what=f"hub at {url}", timeout=START_SECONDS, check=hub.check)

@@ -10,7 +10,7 @@ from hub_ext import configure
 from tests.demo.users import USERS
 
 demo = json.loads(os.environ["DEMO"])
-c = get_config()  # noqa: F821  # JupyterHub puts it here
+c = get_config()  # type: ignore[name-defined]  # noqa: F821 - JupyterHub puts it here
 
 configure(c, catalog=demo["catalog"])
 c.KubeSpawner.namespace = demo["namespace"]
@@ -20,6 +20,7 @@ c.KubeSpawner.fs_gid = 100
 c.KubeSpawner.container_security_context = {"capabilities": {"drop": ["ALL"]}}
 c.KubeSpawner.cmd = "jupyterhub-singleuser"
 c.Spawner.default_url = "/lab"
+c.Spawner.start_timeout = 300  # the first start on a node pulls the image
 
 c.JupyterHub.authenticator_class = "dummy"
 c.DummyAuthenticator.password = USERS[0].password

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from enum import StrEnum
+from http import HTTPStatus
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -69,8 +70,10 @@ def refusal(fault: Fault, *, head: bool) -> bytes:
     assert fault.status is not None
     error = {"code": ERROR_CODES.get(fault.status, "UNKNOWN"), "message": fault.message}
     body = json.dumps({"errors": [error]}).encode()
+    # Kubelets show the phrase to people.
+    phrase = HTTPStatus(fault.status).phrase if fault.status in set(HTTPStatus) else "Injected Fault"
     lines = [
-        f"HTTP/1.1 {fault.status} Injected",
+        f"HTTP/1.1 {fault.status} {phrase}",
         "Content-Type: application/json",
         f"Content-Length: {len(body)}",
         "Connection: close",

@@ -60,7 +60,7 @@ def test_a_fault_does_one_thing(fields: dict[str, object]) -> None:
 def test_a_refusal_is_a_registry_s_error() -> None:
     raw = refusal(Fault(kind=Kind.MANIFESTS, status=429, message="slow down"), head=False)
     head, _, body = raw.partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 429 ")
+    assert head.startswith(b"HTTP/1.1 429 Too Many Requests\r\n")
     assert b"Retry-After: 1" in head
     assert f"Content-Length: {len(body)}".encode() in head
     assert json.loads(body) == {"errors": [{"code": "TOOMANYREQUESTS", "message": "slow down"}]}

@@ -1,0 +1,79 @@
+"""The demo's catalog, cluster and people fit together, and it says what it is about to do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from hub_ext.catalog.load import load_catalog
+from hub_ext.catalog.model import Catalog, MigGpu, Pool, TimeSlicedGpu
+from tests.demo import preparation
+from tests.demo.__main__ import announcement
+from tests.demo.hub import FOLDER
+from tests.demo.users import USERS
+from tests.devcluster import build
+from tests.devcluster.errors import HostError
+from tests.devcluster.gpu.setup import GpuSetup
+from tests.devcluster.spec import ClusterSpec, NodeSpec, load
+
+
+@pytest.fixture(scope="module")
+def catalog() -> Catalog:
+    return load_catalog(FOLDER / "catalog.yaml")
+
+
+@pytest.fixture(scope="module")
+def spec() -> ClusterSpec:
+    return load(preparation.CLUSTER)[1]
+
+
+def nodes_of(pool: Pool, spec: ClusterSpec) -> list[NodeSpec]:
+    return [node for node in spec.nodes if pool.node_selector.items() <= node.labels.items()]
+
+
+def test_every_pool_has_its_node(catalog: Catalog, spec: ClusterSpec) -> None:
+    assert {name: len(nodes_of(pool, spec)) for name, pool in catalog.pools.items()} == {
+        name: pool.nodes for name, pool in catalog.pools.items()
+    }
+
+
+def test_workspaces_tolerate_the_taints_of_their_nodes(catalog: Catalog, spec: ClusterSpec) -> None:
+    for pool in catalog.pools.values():
+        tolerated = {toleration.key for toleration in pool.tolerations}
+        assert {taint.key for node in nodes_of(pool, spec) for taint in node.taints} <= tolerated
+
+
+def test_pools_say_what_the_device_plugin_offers(catalog: Catalog, spec: ClusterSpec) -> None:
+    for pool in catalog.pools.values():
+        for node in nodes_of(pool, spec):
+            setup = GpuSetup.model_validate(node.gpus) if node.gpus else None
+            assert (setup is None) == (pool.gpu is None)
+            if isinstance(pool.gpu, MigGpu) and setup:
+                assert [Counter(card.mig) for card in setup.cards] == [pool.gpu.geometry]
+            if isinstance(pool.gpu, TimeSlicedGpu) and setup:
+                sharing = setup.plugin["sharing"]["timeSlicing"]
+                assert sharing["resources"] == [{"name": "nvidia.com/gpu", "replicas": pool.gpu.replicas}]
+                assert sharing["renameByDefault"] == pool.gpu.rename_by_default
+
+
+def test_every_team_has_somebody(catalog: Catalog) -> None:
+    assert {group for team in catalog.teams.values() for group in team.groups} == {u.group for u in USERS}
+
+
+def test_says_how_much_there_is_to_build_and_how_long_it_takes(spec: ClusterSpec) -> None:
+    step = build.all_steps()["kubelet"]
+    assert "build 1 part into" in announcement(spec, [step])
+    assert "about 20 s" in announcement(spec, [step])
+    assert "nothing to build" in announcement(spec, [])
+
+
+def test_refuses_to_start_building_on_a_full_disk(
+    spec: ClusterSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPU_WORKSPACES_CACHE", str(tmp_path))
+    monkeypatch.setattr(preparation, "check_host", lambda spec, cache: None)
+    monkeypatch.setattr(preparation, "BUILD_BYTES", 2**60)
+    with pytest.raises(HostError, match="GPU_WORKSPACES_CACHE"):
+        preparation.prepare(spec)

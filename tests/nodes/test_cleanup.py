@@ -18,13 +18,17 @@ from tests.devcluster.client import ROOT, running
 from tests.devcluster.cluster import Cluster
 from tests.devcluster.errors import StateError
 from tests.devcluster.record import Phase, Status, runs_dir
-from tests.devcluster.spec import ClusterSpec, NodeSpec, Size
+from tests.devcluster.spec import ClusterSpec, KwokPool, NodeSpec, Size
 from tests.devcluster.waiting import until
 from tests.nodes import traces
 from tests.nodes.pods import build_pod
 from tests.nodes.test_nodes import build_helper
 
-SMALL = ClusterSpec(size=Size.NODES, nodes=(NodeSpec(name="one"), NodeSpec(name="two")))
+SMALL = ClusterSpec(
+    size=Size.NODES,
+    nodes=(NodeSpec(name="one"), NodeSpec(name="two")),
+    kwok=(KwokPool(name="played", count=2),),
+)
 OWNER = """
 import json, signal, sys
 from pathlib import Path
@@ -137,7 +141,8 @@ def test_two_clusters_do_not_disturb_each_other(cluster: Cluster) -> None:
     with running(SMALL, like="test-second") as second:
         run_pod(second)
         assert not second.addresses.network.overlaps(cluster.addresses.network)
-        assert {node["metadata"]["name"] for node in second.get("/api/v1/nodes")["items"]} == {"one", "two"}
+        nodes = {node["metadata"]["name"] for node in second.get("/api/v1/nodes")["items"]}
+        assert nodes == {"one", "two", "played-0", "played-1"}
         with pytest.raises(StateError, match="is up already"):
             claims.claim_name(second.name)
         known = traces.know(second)

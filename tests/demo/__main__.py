@@ -72,8 +72,9 @@ def announcement(spec: ClusterSpec, missing: Sequence[Step]) -> str:
     """What the demo is about to do and how long that takes."""
     seconds = sum(step.seconds for step in missing)
     first = (
-        f"build {len(missing)} part{'s' * (len(missing) > 1)} into {cache.cache_root()}: about {duration(seconds)} on two cores, "
-        f"once, with up to {BUILD_BYTES // 2**30} GB of disk while it runs"
+        f"build {len(missing)} part{'s' * (len(missing) > 1)} into {cache.cache_root()}: "
+        f"about {duration(seconds)} on two cores, once; "
+        f"it takes up to {BUILD_BYTES // 2**30} GB of disk while it runs"
         if missing
         else f"nothing to build: all is in {cache.cache_root()}"
     )

@@ -62,7 +62,7 @@ def running_hub(cluster: Cluster, *, address: str = "127.0.0.1", port: int = 0) 
     Raises `DevClusterError`.
     """
     folder = cluster.state_dir / "hub"
-    cache.remove(folder)  # a killed demo's hub remembers servers that are gone
+    cache.remove(folder)  # an earlier hub of this cluster would remember servers that are gone
     folder.mkdir(mode=0o700)
     url = f"http://{address}:{port or cluster.port('hub-public')}"
     cluster.apply(FOLDER / "hub.yaml")
@@ -89,7 +89,6 @@ def running_hub(cluster: Cluster, *, address: str = "127.0.0.1", port: int = 0) 
         yield hub
     finally:
         process.stop(timeout=15)
-        cache.remove(folder)
 
 
 def free_port(preferred: int) -> int:

@@ -24,7 +24,10 @@ from tests.devcluster.processes import MARK
 from tests.devcluster.record import Phase, Record, Status
 from tests.devcluster.waiting import until
 
-VOLATILE = ("etcd", "nodes", "apiserver", "pki", ".kube", "ports.json", "admin.kubeconfig", "control.sock")
+VOLATILE = (
+    *("etcd", "nodes", "apiserver", "pki", ".kube", "ports.json", "admin.kubeconfig", "control.sock"),
+    *("registry", "volumes", "hub"),  # of addons and of the demo
+)
 """What is removed from a state folder; logs and the record of what was there stay."""
 KILL_SECONDS = 20
 

@@ -79,13 +79,13 @@ def _delegate(folder: Path, controllers: list[str]) -> None:
     try:
         file.write_text(" ".join(f"+{name}" for name in sorted(missing)))
     except OSError as error:
-        if error.errno != errno.EBUSY:
-            raise
-        raise HostError(
-            f"{folder} cannot hand {', '.join(sorted(missing))} on, because processes are in it",
-            f"move them first: mkdir {folder}/init; for p in $(cat {folder}/cgroup.procs); "
-            f"do echo $p > {folder}/init/cgroup.procs; done",
-        ) from error
+        remedy = f"the kernel says: {error.strerror}"
+        if error.errno == errno.EBUSY:
+            remedy = (
+                f"because processes are in it; move them first: mkdir {folder}/init; "
+                f"for p in $(cat {folder}/cgroup.procs); do echo $p > {folder}/init/cgroup.procs; done"
+            )
+        raise HostError(f"{folder} cannot hand {', '.join(sorted(missing))} on", remedy) from error
 
 
 def remove(cluster: str, mount: Path = MOUNT) -> None:

@@ -148,9 +148,7 @@ class TestQuotas:
         bounds = team_bounds(worth, "nlp").gpus
         assert bounds["nvidia.com/gpu"] == 2
         assert bounds["nvidia.com/mig-1g.18gb"] == 14, "seven slices of the smallest size are a card"
-        assert bounds["nvidia.com/gpu.shared"] == 4, (
-            "a pool with two shares per card makes a share worth half"
-        )
+        assert bounds["nvidia.com/gpu.shared"] == 8, "the smallest share is a quarter of a card"
 
     def test_a_container_that_names_no_gpu_gets_none(self, catalog):
         """Kubernetes takes `max` for the default of what has none."""

@@ -21,7 +21,7 @@ from tests.devcluster.errors import DevClusterError, NotReadyError, StateError
 from tests.devcluster.record import Phase, Status, runs_dir
 from tests.devcluster.spec import ClusterSpec, load
 from tests.devcluster.supervisor import SPEC_FILE
-from tests.devcluster.sweep import needs_sweep, sweep
+from tests.devcluster.sweep import leftovers, sweep
 from tests.devcluster.waiting import POLL_SECONDS, until
 
 ROOT = Path(__file__).parents[2]
@@ -118,7 +118,7 @@ def stop(name: str) -> bool:
         _signal(status.supervisor, signal.SIGTERM)
         _until_released(name, status.supervisor)
         return True
-    if needs_sweep(state_dir):
+    if leftovers(state_dir):
         lock = claims.claim_name(name)
         try:
             sweep(state_dir)

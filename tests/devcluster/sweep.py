@@ -24,11 +24,8 @@ from tests.devcluster.processes import MARK
 from tests.devcluster.record import Phase, Record, Status
 from tests.devcluster.waiting import until
 
-VOLATILE = (
-    *("etcd", "nodes", "apiserver", "pki", ".kube", "ports.json", "admin.kubeconfig", "control.sock"),
-    *("registry", "volumes", "hub"),  # of addons and of the demo
-)
-"""What is removed from a state folder; logs and the record of what was there stay."""
+KEPT = frozenset({"logs", "cluster.json", "spec.json", "status.json"})
+"""What stays in a state folder: logs, and the record of what was there."""
 KILL_SECONDS = 20
 
 
@@ -42,8 +39,8 @@ def sweep(state_dir: Path) -> None:
     with contextlib.suppress(StateError):  # killed before it wrote its record: nothing was made yet
         cgroups.remove(Record.load(state_dir).cgroup)
     claims.limits().release(state_dir.name, is_up=claims.is_claimed)
-    for name in VOLATILE:
-        cache.remove(state_dir / name)
+    for path in leftovers(state_dir):
+        cache.remove(path)
     status = Status.load(state_dir)
     if status is not None and status.phase not in {Phase.FAILED, Phase.STOPPED}:
         message = f"its supervisor was killed while it was {status.phase}; what it left is cleared up"
@@ -53,7 +50,7 @@ def sweep(state_dir: Path) -> None:
 def sweep_dead() -> None:
     """Sweep every cluster of this cache that is not up and has something left."""
     for state_dir in claims.state_dirs():
-        if not needs_sweep(state_dir):
+        if not leftovers(state_dir):
             continue
         descriptor = claims.try_lock(f"name-{state_dir.name}")
         if descriptor is not None:
@@ -63,9 +60,9 @@ def sweep_dead() -> None:
                 os.close(descriptor)
 
 
-def needs_sweep(state_dir: Path) -> bool:
-    """Whether a cluster was not swept since its last start."""
-    return any((state_dir / name).exists() for name in VOLATILE)
+def leftovers(state_dir: Path) -> list[Path]:
+    """What is in a state folder that a swept one does not have."""
+    return sorted(path for path in state_dir.iterdir() if path.name not in KEPT)
 
 
 def _kill_marked(state_dir: Path) -> str | None:

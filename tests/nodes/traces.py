@@ -16,7 +16,7 @@ from tests.devcluster.host import run
 from tests.devcluster.network import host_interface
 from tests.devcluster.node_init import PRIVATE_SYSCTLS
 from tests.devcluster.record import Record
-from tests.devcluster.sweep import marked
+from tests.devcluster.sweep import leftovers, marked
 
 OWN_FOLDERS = ("/var/lib/kubelet", "/var/lib/cni", "/var/log/pods", "/run/containerd", "/run/netns")
 
@@ -71,7 +71,7 @@ def traces(known: Known) -> dict[str, list[str]]:
         "interfaces": interfaces(host_interface(record.addresses)),
         "routes": routes(record),
         "mounts": mounts(record.state_dir),
-        "files": files(record.state_dir),
+        "files": [str(path) for path in leftovers(record.state_dir)],
     }
     return {kind: things for kind, things in found.items() if things}
 
@@ -101,9 +101,3 @@ def routes(record: Record) -> list[str]:
 def mounts(state_dir: Path) -> list[str]:
     """Mounts of the host's own namespace that have to do with the cluster."""
     return [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if str(state_dir) in line]
-
-
-def files(state_dir: Path) -> list[str]:
-    """What is in the state folder besides logs and the notes on what was there."""
-    kept = {"logs", "cluster.json", "status.json", "spec.json"}
-    return sorted(p.name for p in state_dir.iterdir() if p.name not in kept)

@@ -33,6 +33,11 @@ def scratch() -> Path:
     return cache_root() / "build"
 
 
+def compiled() -> Path:
+    """Go's cache of compiled packages, the largest part of what may be dropped."""
+    return scratch() / "go"
+
+
 def key_of(*parts: bytes | str) -> str:
     """Hash parts so that moving a byte from one part to the next gives another key."""
     digest = hashlib.sha256()

@@ -149,7 +149,7 @@ def environment(*, cgo: bool) -> Mapping[str, str]:
     """Go's settings for our builds, whatever the developer's own are; proxies stay theirs."""
     return {
         "CGO_ENABLED": "1" if cgo else "0",
-        "GOCACHE": str(cache.scratch() / "go"),
+        "GOCACHE": str(cache.compiled()),
         "GOFLAGS": FLAGS,
         "GOMODCACHE": str(module_cache()),
         "GOTOOLCHAIN": "local",

@@ -18,7 +18,15 @@ from pathlib import Path
 
 from tests.devcluster import cache
 from tests.devcluster.build.errors import BuildError, DiskSpaceError, StepError, last_lines
-from tests.devcluster.build.plan import LIMITS, Step, bytes_needed, seconds_left, startable, steps_missing
+from tests.devcluster.build.plan import (
+    LIMITS,
+    Step,
+    batches,
+    bytes_needed,
+    seconds_left,
+    startable,
+    steps_missing,
+)
 from tests.devcluster.build.progress import Change, Report, State
 
 BUILD_LOCK = "build"
@@ -121,16 +129,28 @@ def log_path(step: str) -> Path:
 def build(names: Iterable[str], steps: Mapping[str, Step], report: Report) -> None:
     """Build what is missing of `names` and what that needs, side by side where it helps.
 
+    Much at once is built in batches, and the compiled packages of one are dropped before the next.
+
     Raises `UnknownNameError`, or `BuildError` of the first step that failed; the others are then stopped.
     """
     names = tuple(names)
-    if not steps_missing(names, steps):
-        return
-    with cache.locked(BUILD_LOCK, shared=True):
-        missing = steps_missing(names, steps)  # the build caches may have been dropped just now
-        if missing:
+    builder = _Build(report)
+    later: list[list[Step]] = [[]]
+    while later and steps_missing(names, steps):
+        with cache.locked(BUILD_LOCK, shared=True):
+            missing = steps_missing(names, steps)  # others may have built some, or dropped the build caches
             _check_space(missing)
-            _Build(missing, report).run()
+            batch, *later = batches(missing) or [[]]
+            builder.run(batch, later=[step for steps in later for step in steps])
+        if later:
+            drop_compiled()
+
+
+def drop_compiled() -> None:
+    """Drop the compiled packages, unless another process builds."""
+    with cache.lock_if_free(BUILD_LOCK) as alone:
+        if alone:
+            cache.remove(cache.compiled())
 
 
 def _check_space(missing: Iterable[Step]) -> None:
@@ -142,11 +162,11 @@ def _check_space(missing: Iterable[Step]) -> None:
 
 
 class _Build:
-    """One build from its first step to its last."""
+    """One build from its first step to its last, batch by batch."""
 
-    def __init__(self, missing: Sequence[Step], report: Report) -> None:
-        self._total = len(missing)
-        self._waiting = list(missing)
+    def __init__(self, report: Report) -> None:
+        self._waiting: list[Step] = []
+        self._later: list[Step] = []
         self._running: dict[Future[float], tuple[Step, float]] = {}
         self._done_cost = 0.0
         self._done = 0
@@ -155,8 +175,11 @@ class _Build:
         self._processes = Processes()
         self._held_up: list[str] = []
 
-    def run(self) -> None:
-        self._tell(Change.PLANNED)
+    def run(self, batch: Sequence[Step], *, later: Sequence[Step]) -> None:
+        """Carry out a batch; the later ones are only told of."""
+        self._waiting, self._later = list(batch), list(later)
+        if self._done == 0:
+            self._tell(Change.PLANNED)
         with ThreadPoolExecutor(sum(LIMITS.values()), "build") as threads:
             try:
                 while self._waiting or self._running:
@@ -202,16 +225,17 @@ class _Build:
     def _tell(self, change: Change, step: str = "", seconds: float = 0) -> None:
         now = time.monotonic()
         running = [(s, now - since) for s, since in self._running.values()]
-        left = sum(s.seconds for s in self._waiting) + sum(max(s.seconds - ran, 0) for s, ran in running)
+        waiting = [*self._waiting, *self._later]
+        left = sum(s.seconds for s in waiting) + sum(max(s.seconds - ran, 0) for s, ran in running)
         self._report(
             State(
                 change=change,
                 step=step,
                 seconds=seconds,
                 done=self._done,
-                total=self._total,
+                total=self._done + len(running) + len(waiting),
                 running=tuple((s.name, ran) for s, ran in running),
-                waiting=tuple(s.name for s in self._waiting),
+                waiting=tuple(s.name for s in waiting),
                 seconds_left=seconds_left(done=self._done_cost, left=left, elapsed=now - self._begin),
             )
         )

@@ -5,7 +5,16 @@ from pathlib import Path
 import pytest
 
 from tests.devcluster.build.errors import UnknownNameError
-from tests.devcluster.build.plan import LIMITS, Pool, Step, seconds_left, startable, steps_missing
+from tests.devcluster.build.plan import (
+    LIMITS,
+    Pool,
+    Step,
+    batches,
+    bytes_needed,
+    seconds_left,
+    startable,
+    steps_missing,
+)
 
 
 def step(name: str, *needs: str, pool: Pool = Pool.COMPILE, lane: str = "", seconds: float = 1) -> Step:
@@ -86,6 +95,31 @@ def test_no_more_steps_of_a_pool_run_than_its_limit() -> None:
     assert startable(steps[1:], steps[:1]) == steps[1:limit]
     download = step("d", pool=Pool.DOWNLOAD)
     assert startable([*steps[limit:], download], steps[:limit]) == [download]
+
+
+def names(batched: list[list[Step]]) -> list[list[str]]:
+    return [[step.name for step in batch] for batch in batched]
+
+
+def test_what_fits_is_one_batch_in_the_given_order() -> None:
+    steps = list(STEPS.values())
+    assert batches(steps, budget=bytes_needed(steps)) == [steps]
+    assert batches([]) == []
+
+
+def test_what_does_not_fit_is_split_where_nothing_is_shared() -> None:
+    steps = [
+        *(step("mod a", pool=Pool.DOWNLOAD), step("mod b", pool=Pool.DOWNLOAD)),
+        *(step("a1", "mod a", seconds=50), step("b1", "mod b", seconds=40), step("a2", "mod a", seconds=30)),
+        *(step("c1", lane="c", seconds=20), step("c2", lane="c", seconds=10)),
+    ]
+    budget = bytes_needed([step("room", seconds=90)])
+    assert names(batches(steps, budget=budget)) == [["mod a", "a1", "a2"], ["mod b", "b1", "c1", "c2"]]
+
+
+def test_steps_that_a_third_ties_together_stay_together_even_above_the_budget() -> None:
+    steps = [step("a", seconds=50), step("b", seconds=50), step("c", seconds=50), step("both", "a", "c")]
+    assert names(batches(steps, budget=0)) == [["a", "c", "both"], ["b"]]
 
 
 @pytest.mark.parametrize(

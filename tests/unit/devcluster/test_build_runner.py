@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.devcluster import cache
+from tests.devcluster.build import runner
 from tests.devcluster.build.errors import BuildError, DiskSpaceError, StepError
 from tests.devcluster.build.plan import Pool, Shell, Step
 from tests.devcluster.build.progress import Change, State, silent
@@ -203,7 +204,7 @@ def test_too_small_a_disk_is_said_before_anything_is_built(
     with pytest.raises(DiskSpaceError) as raised:
         build(["program"], steps, silent)
     text = str(raised.value)
-    assert f"takes about 9 GB in {cache_folder} while it is built" in text
+    assert f"takes about 10 GB in {cache_folder} while it is built" in text
     assert "5.0 GB are free" in text
     assert "GPU_WORKSPACES_CACHE" in text
     assert not steps["program"].target.exists()
@@ -212,9 +213,33 @@ def test_too_small_a_disk_is_said_before_anything_is_built(
 def test_what_an_interrupted_build_has_left_is_not_needed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = table(dataclasses.replace(step("program", "echo > $1"), seconds=1000))
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Disk(free=5_000_000_000))
-    monkeypatch.setattr(cache, "size_bytes", lambda path: 4_500_000_000 if path == cache.scratch() else 0)
+    monkeypatch.setattr(cache, "size_bytes", lambda path: 5_500_000_000 if path == cache.scratch() else 0)
     build(["program"], steps, silent)
     assert steps["program"].target.exists()
+
+
+def test_much_is_built_in_batches_and_the_compiled_packages_dropped_between_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    packages = cache.compiled() / "package"
+    script = f"test ! -e {packages} && mkdir -p {packages} && echo > $1"
+    steps = table(step("a", script), step("b", script), step("c", script))
+    monkeypatch.setattr(runner, "batches", lambda missing: [[step] for step in missing])
+    reports: list[State] = []
+    build(["a", "b", "c"], steps, reports.append)
+    assert all(step.target.exists() for step in steps.values())
+    told = [(r.change, r.total) for r in reports if r.change is not Change.TICK]
+    assert told == [(Change.PLANNED, 3), *[(Change.STARTED, 3), (Change.FINISHED, 3)] * 3]
+    assert reports[0].waiting == ("a", "b", "c")
+
+
+def test_compiled_packages_are_kept_while_another_process_builds() -> None:
+    cache.compiled().mkdir(parents=True)
+    with cache.locked(BUILD_LOCK, shared=True):
+        runner.drop_compiled()
+        assert cache.compiled().exists()
+    runner.drop_compiled()
+    assert not cache.compiled().exists()
 
 
 def test_what_a_step_raises_comes_out_as_it_is() -> None:

@@ -18,6 +18,8 @@ from tests.devcluster.waiting import POLL_SECONDS
 
 FIELD_MANAGER = "devcluster"
 NOT_FOUND = "NotFound"
+TOO_EARLY = (NOT_FOUND, "accessor error: <nil>")
+"""What kubectl gives up waiting with when the object, or its status, is not there yet."""
 
 
 class KubeCluster:
@@ -79,7 +81,7 @@ class KubeCluster:
             code, output = self._watched("wait", resource, f"--for={condition}", f"--timeout={left}s", *where)
             if code == 0:
                 return
-            if time.monotonic() >= deadline or NOT_FOUND not in output:
+            if time.monotonic() >= deadline or not any(words in output for words in TOO_EARLY):
                 raise NotReadyError(f"{resource} to be {condition}", timeout, output.strip())
 
     def delete_namespaces(self, names: Iterable[str], *, timeout: float = 60) -> None:

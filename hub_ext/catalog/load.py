@@ -113,8 +113,9 @@ def _check(source: Source) -> tuple[Catalog | None, list[Problem]]:
     if not any(isinstance(document.data, Mapping) for document in source.documents):
         return None, [] if any(d.problems for d in source.documents) else [_no_catalog()]
     catalog, problems = validate(source.data, lambda loc: _raw(source, loc))
-    indexes = tuple(range(len(source.data.get("profiles") or ())))
-    if catalog is None:
+    if catalog is not None:
+        indexes = tuple(range(len(catalog.profiles)))
+    else:
         catalog, indexes = _salvage(source.data, problems)
     if catalog is None:
         return None, problems

@@ -31,6 +31,10 @@ class Api:
         # The developer's proxy settings are for the world outside.
         self._client = httpx.Client(base_url=server, verify=context, timeout=30, trust_env=False)
 
+    def close(self) -> None:
+        """Close the connections that are kept open for the next call."""
+        self._client.close()
+
     def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Send a request and return the answer's object; raises `ApiError`, status 0 when nobody answers."""
         try:

@@ -5,8 +5,9 @@ Pure: no clock, no network.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, Self
 
 from pydantic import Field
 
@@ -63,6 +64,12 @@ class Catalog(Model):
     def by_key(self) -> dict[tuple[str, int], Profile]:
         """Profiles by name and version."""
         return {profile.key: profile for profile in self.profiles}
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Copy without what was computed from the fields, which may be other ones now."""
+        copy = super().model_copy(update=update, deep=deep)
+        copy.__dict__.pop("by_key", None)
+        return copy
 
 
 __all__ = [

@@ -59,6 +59,8 @@ class Access(Model):
     """Groups of the hub, exactly as it spells them."""
     users: tuple[Text, ...] = ()
     """Users of the hub, exactly as it spells them."""
+    show_to_others: Flag = False
+    """Show the profile to everyone else too: greyed out, and for which teams it is."""
 
 
 def _money(value: object) -> object:

@@ -31,9 +31,17 @@ class LinkOnly(web.HTTPError):
         super().__init__(HTTPStatus.OK)
 
 
-def is_failure(record: logging.LogRecord) -> bool:
-    """Tell apart, as a log filter, what the hub logs as a failed start when a link was only shown."""
-    return not (record.exc_info and isinstance(record.exc_info[1], LinkOnly))
+def without_false_alarms(record: logging.LogRecord) -> bool:
+    """Keep the hub's log to what is wrong with the hub; a filter for its logger.
+
+    A link that was only shown is no failed start, and a refusal is no crash: its line stays, without trace.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, LinkOnly):
+        return False
+    if hasattr(error, "jupyterhub_message"):
+        record.exc_info = None
+    return True
 
 
 def hub_error(refusal: Refusal, settings: dict[str, Any] | None) -> web.HTTPError:

@@ -20,7 +20,7 @@ from .catalog.expand import IMAGE_CHOICE
 from .catalog.model import Catalog, Profile
 from .catalog.versions import Resolution, offered, resolve
 from .errors import SelectionError, SelectionReason
-from .selection_access import Person, offered_to, paying_teams, sees_everything
+from .selection_access import Person, locked_text, offered_to, paying_teams, sees_everything
 from .selection_input import PROFILE, RESERVED, TEAM, VERSION, Request, read_options, shown
 
 _NAMED: Final = 12
@@ -114,6 +114,15 @@ def offers(catalog: Catalog, person: Person, *, today: date) -> tuple[Profile, .
     return tuple(profile for profile in seen if profile is not None)
 
 
+def locked(catalog: Catalog, person: Person, *, today: date) -> tuple[Profile, ...]:
+    """List what a user may see and not start, in the catalog's order."""
+    return tuple(
+        profile
+        for profile in offered(catalog, today=today)
+        if offered_to(profile, catalog, person) is None and locked_text(profile, catalog)
+    )
+
+
 def _select(
     catalog: Catalog, person: Person, raw: object, *, today: date, last: Mapping[str, Any]
 ) -> Selection:
@@ -198,6 +207,9 @@ def _not_offered(
             "you are no longer in a group that may start it.",
             field=PROFILE,
         )
+    for profile in locked(catalog, person, today=today):
+        if request.profile == profile.name:
+            return SelectionError(SelectionReason.NOT_ALLOWED, locked_text(profile, catalog), field=PROFILE)
     names = [profile.name for profile in offers(catalog, person, today=today)]
     return SelectionError(
         SelectionReason.UNKNOWN_PROFILE,

@@ -71,10 +71,25 @@ def _narrow(choice: Choice, catalog: Catalog, person: Person) -> Choice:
     return choice.model_copy(update={"options": options, "default": default if default in options else None})
 
 
+def locked_text(profile: Profile, catalog: Catalog) -> str:
+    """Say for whom a profile is that others may see; empty for one that they may not.
+
+    Teams are named as users read them. Groups and users are not: who is in them is nobody's business.
+    """
+    access = profile.access
+    if access is None or not access.show_to_others:
+        return ""
+    titles = [catalog.teams[team].display_name or team for team in access.teams]
+    if not titles:
+        return f"{profile.display_name} is not open to you. Ask the administrator."
+    teams = titles[0] if len(titles) == 1 else f"{', '.join(titles[:-1])} and {titles[-1]}"
+    return f"{profile.display_name} is for members of {teams}. Ask the administrator to be added."
+
+
 def sees_everything(catalog: Catalog, person: Person) -> bool:
     """Say whether nothing in the catalog is kept from this user, so that no refusal can give a name away."""
     return all(
-        offered_to(profile, catalog, person) is profile
+        offered_to(profile, catalog, person) is profile or locked_text(profile, catalog)
         for profile in catalog.profiles
         if profile.state is not State.RETIRED
     )

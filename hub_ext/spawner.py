@@ -17,12 +17,10 @@ Shell: talks to the hub and the Kubernetes API; judges nothing by itself.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from http import HTTPStatus
-from types import SimpleNamespace
 from typing import Any, Final, NamedTuple
 
 import jupyterhub
@@ -36,21 +34,18 @@ from .catalog.model import Catalog
 from .config import VALUES_KEY, catalog_from, chart_catalog
 from .form.page import Visit, build_page
 from .form.render import render
-from .hub_errors import LinkOnly, hub_error, is_failure
-from .names import ANNOTATION_USER
-from .quota.refusals import explain, read_answer
+from .hub_errors import LinkOnly, hub_error, without_false_alarms
 from .quota.verdicts import Reason
 from .quota.verdicts import Refusal as QuotaRefusal
 from .render.pod import UserFacts, apply, build_claim, build_fragment
 from .selection import Refusal, Selection, select
 from .selection_access import Person
 from .selection_input import options_from_form, options_from_link
+from .spawner_objects import NO_ANSWER, explain_api_error, is_somebody_else_s, put_on_claim, to_object, to_pod
 
 STATE_KEY: Final = "workspace"
 """Where the hub's record of a server keeps what it was started with."""
 
-_OWNER_ANNOTATIONS: Final = (ANNOTATION_USER, "hub.jupyter.org/username")
-_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 _CREATE_SHARE: Final = 0.8
 """Part of the start timeout in which creating the pod is retried; after it the reason can still be told."""
 
@@ -88,6 +83,10 @@ class WorkspaceSpawner(KubeSpawner):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.accepted = {}
         super().__init__(*args, **kwargs)
+        if isinstance(self.log, logging.Logger):
+            self.log.addFilter(without_false_alarms)
+        if self.profile_list:
+            self.log.warning("profile_list is not used: the catalog says what is offered")
         self._configured = _Configured(self.storage_pvc_ensure, self.start_timeout, self.namespace)
         self._link: Mapping[str, Any] | None = None
         self._refused_form: tuple[WorkspaceSpawner, Mapping[str, Any]] | None = None
@@ -154,8 +153,6 @@ class WorkspaceSpawner(KubeSpawner):
     def options_from_query(self, query: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
         """Keep the options of a link for the page. A link from another site must never start anything."""
         self._link = options_from_link(query, prefixed=jupyterhub.version_info < (6,))
-        if isinstance(self.log, logging.Logger):
-            self.log.addFilter(is_failure)
         raise LinkOnly
 
     # --- the choice ---------------------------------------------------------------------------------------
@@ -225,20 +222,16 @@ class WorkspaceSpawner(KubeSpawner):
         if self.storage_pvc_ensure:
             await self._check_owner_of_home()
         client = self.api.api_client
-        pod = client.sanitize_for_serialization(await super().get_pod_manifest())
+        pod = to_object(client, await super().get_pod_manifest())
         fragment = build_fragment(self._catalog, self.selection.workspace, self._facts)
-        answer = SimpleNamespace(data=json.dumps(apply(pod, fragment)))
-        return client.deserialize(answer, "V1Pod")
+        return to_pod(client, apply(pod, fragment))
 
     def get_pvc_manifest(self) -> Any:
         """Put the size and class of the profile's home onto the claim that KubeSpawner makes."""
         claim = super().get_pvc_manifest()
         wanted = self.selection and build_claim(self._catalog, self.selection.workspace, self._facts)
         if wanted:
-            claim.metadata.labels.update(wanted["metadata"]["labels"])
-            claim.metadata.annotations.pop(_CLASS_ANNOTATION, None)
-            claim.metadata.annotations.update(wanted["metadata"]["annotations"])
-            claim.spec = wanted["spec"]
+            put_on_claim(claim, wanted)
         return claim
 
     async def _check_owner_of_home(self) -> None:
@@ -249,21 +242,18 @@ class WorkspaceSpawner(KubeSpawner):
             if error.status == HTTPStatus.NOT_FOUND:
                 return
             raise
-        annotations = claim.metadata.annotations or {}
-        if any(annotations.get(key, self.user.name) != self.user.name for key in _OWNER_ANNOTATIONS):
-            text = (
-                "The volume that would be your home belongs to somebody else. Please tell the administrator."
-            )
+        if is_somebody_else_s(claim, self.user.name):
+            text = "The volume of your home belongs to somebody else. Please tell the administrator."
             raise self._refuse(Refusal(reason="home-not-yours", text=text, status=HTTPStatus.FORBIDDEN))
 
     async def _make_create_pvc_request(self, pvc: Any, request_timeout: int) -> bool:
         try:
             return bool(await super()._make_create_pvc_request(pvc, request_timeout))
         except ApiException as error:
-            raise self._refuse_by_api(_explain(error)) from None
+            raise self._refuse_by_api(explain_api_error(error)) from None
 
     async def _make_create_pod_request(self, pod: Any, request_timeout: int) -> bool:
-        problem = explain(read_answer(0, None))
+        problem = NO_ANSWER
 
         async def attempt() -> bool:
             nonlocal problem
@@ -272,7 +262,7 @@ class WorkspaceSpawner(KubeSpawner):
             except TimeoutError:
                 return False
             except ApiException as error:
-                problem = _explain(error)
+                problem = explain_api_error(error)
                 self.log.warning("No pod %s: reason=%s", pod.metadata.name, problem.reason)
                 if not problem.retry:
                     raise self._refuse_by_api(problem) from None
@@ -310,7 +300,3 @@ class WorkspaceSpawner(KubeSpawner):
 
 def _today() -> date:
     return datetime.now(UTC).date()
-
-
-def _explain(error: ApiException) -> QuotaRefusal:
-    return explain(read_answer(error.status or 0, error.body))

@@ -39,5 +39,9 @@
   document.addEventListener("DOMContentLoaded", () => {
     nameButton();
     root.querySelectorAll(".gw-card").forEach(offer);
+    const card = chosen()?.closest(".gw-card");
+    if (card && card.getBoundingClientRect().top > window.innerHeight * 0.7) {
+      card.scrollIntoView({ block: "center" });
+    }
   });
 })();

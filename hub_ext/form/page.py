@@ -17,8 +17,8 @@ from ..catalog.model import Catalog, Choice, Option, Profile
 from ..catalog.versions import lifetime_notice
 from ..errors import SelectionError
 from ..render.storage import UserFacts
-from ..selection import Selection, offers, select
-from ..selection_access import Person, paying_teams
+from ..selection import Selection, locked, offers, select
+from ..selection_access import Person, locked_text, offered_to, paying_teams
 from ..selection_input import PROFILE, TEAM
 from . import facts
 from .view import Answer, Card, Group, Notice, NoticeKind, Page, Question, TypedAnswer
@@ -48,15 +48,17 @@ def build_page(catalog: Catalog, visit: Visit) -> Page:
     chosen, notices = _preselect(catalog, visit)
     profiles = list(offers(catalog, visit.person, today=visit.today))
     if chosen is not None and chosen.workspace.profile.key not in {profile.key for profile in profiles}:
-        profiles.insert(0, chosen.workspace.profile)
+        profiles.append(chosen.workspace.profile)
     groups: dict[str, list[Card]] = {}
-    for profile in profiles:
+    order = {profile.key: number for number, profile in enumerate(catalog.profiles)}
+    shown = [*profiles, *locked(catalog, visit.person, today=visit.today)]
+    for profile in sorted(shown, key=lambda profile: order[profile.key]):
         mine = chosen if chosen is not None and chosen.workspace.profile.key == profile.key else None
         workspace = mine.workspace if mine else _preview(catalog, profile)
         if workspace is not None:
             card = _card(catalog, workspace, visit, chosen=mine)
             groups.setdefault(profile.category or facts.kind(workspace), []).append(card)
-    if not groups:
+    if not profiles:
         text = "No workspace is offered to you. Ask the administrator which team you should be in."
         notices = (*notices, Notice(kind=NoticeKind.WARNING, text=text))
     return Page(
@@ -116,7 +118,7 @@ def _card(catalog: Catalog, workspace: Workspace, visit: Visit, *, chosen: Selec
         price=facts.price(workspace.price),
         bar=facts.bar(workspace),
         checked=chosen is not None,
-        refusal="",
+        refusal="" if offered_to(profile, catalog, visit.person) else locked_text(profile, catalog),
         warning=lifetime_notice(profile),
         sharing=facts.sharing(workspace),
         questions=(*_questions(workspace), *_team_question(catalog, profile, teams, team=team)),

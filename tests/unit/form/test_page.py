@@ -9,6 +9,7 @@ import pytest
 
 from hub_ext.form.page import Visit, build_page
 from hub_ext.form.view import BarKind, Card, NoticeKind, Page
+from hub_ext.selection import Refusal, select
 from hub_ext.selection_access import Person
 from tests.fakes.workspaces import ADA, BOB, EVE, TODAY, workspaces
 
@@ -97,6 +98,22 @@ def test_what_is_not_the_user_s_is_not_sent() -> None:
     shown = page(BOB)
     assert set(cards(shown)) == {"cpu@1", "turns@1"}
     assert "Huge" not in repr(shown)
+
+
+def test_what_others_may_see_is_locked_and_says_for_whom_it_is() -> None:
+    full = workspaces().by_key["full", 3]
+    assert full.access is not None
+    seen = full.model_copy(update={"access": full.access.model_copy(update={"show_to_others": True})})
+    catalog = workspaces().model_copy(
+        update={"profiles": tuple(seen if p.key == seen.key else p for p in workspaces().profiles)}
+    )
+    shown = build_page(catalog, Visit(person=BOB, server_name="", today=TODAY, last={}))
+    assert list(cards(shown)) == ["cpu@1", "full@3", "turns@1"]
+    text = "One full card is for members of Language. Ask the administrator to be added."
+    assert [card.refusal for card in cards(shown).values()] == ["", text, ""]
+    verdict = select(catalog, BOB, {"profile": "full"}, today=TODAY)
+    assert isinstance(verdict, Refusal)
+    assert (verdict.text, verdict.status) == (text, 403)
 
 
 def test_a_user_without_any_offer_is_told_whom_to_ask() -> None:

@@ -1,0 +1,55 @@
+"""Between the client's models, in which KubeSpawner thinks, and plain objects in the API's spelling.
+
+Shell: names the Kubernetes client's classes, talks to nobody.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, Final
+
+from kubernetes_asyncio.client.rest import ApiException
+
+from .names import ANNOTATION_USER
+from .quota.refusals import explain, read_answer
+from .quota.verdicts import Refusal
+
+_OWNER_ANNOTATIONS: Final = (ANNOTATION_USER, "hub.jupyter.org/username")
+
+_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
+"""Older spelling of the storage class, which KubeSpawner writes too (`objects.make_pvc`)."""
+
+NO_ANSWER: Final = explain(read_answer(0, None))
+"""What it means that the API server does not answer in time."""
+
+
+def to_object(client: Any, model: Any) -> dict[str, Any]:
+    """Give a model as a plain object; `client` is an `ApiClient`."""
+    plain: dict[str, Any] = client.sanitize_for_serialization(model)
+    return plain
+
+
+def to_pod(client: Any, plain: Mapping[str, Any]) -> Any:
+    """Give a plain object as a `V1Pod`, which hooks of admins expect."""
+    return client.deserialize(SimpleNamespace(data=json.dumps(plain)), "V1Pod")
+
+
+def put_on_claim(claim: Any, wanted: Mapping[str, Any]) -> None:
+    """Make a claim of KubeSpawner's what `wanted` says; what only KubeSpawner says about it stays."""
+    claim.metadata.labels.update(wanted["metadata"]["labels"])
+    claim.metadata.annotations.pop(_CLASS_ANNOTATION, None)
+    claim.metadata.annotations.update(wanted["metadata"]["annotations"])
+    claim.spec = wanted["spec"]
+
+
+def is_somebody_else_s(claim: Any, user: str) -> bool:
+    """Say whether a claim names another user than this one as its owner."""
+    annotations = claim.metadata.annotations or {}
+    return any(annotations.get(key, user) != user for key in _OWNER_ANNOTATIONS)
+
+
+def explain_api_error(error: ApiException) -> Refusal:
+    """Say what the API server's answer means."""
+    return explain(read_answer(error.status or 0, error.body))

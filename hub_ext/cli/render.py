@@ -23,6 +23,7 @@ from ..render.workspacekind import render_workspace_kinds
 from ..render.z2jh import render_z2jh
 from ..selection import Refusal, select
 from .catalogs import UsageError, add_catalog, add_person, day_of, options_of, person_of, read_source
+from .preview import Baseline, read_baseline
 from .report import Report
 
 HELP = "render the catalog for another system"
@@ -37,13 +38,18 @@ def _pod(catalog: Catalog, args: argparse.Namespace) -> Rendering:
     if isinstance(selection, Refusal):
         refusal = Finding(severity=Severity.ERROR, code=selection.reason, message=selection.text)
         return Rendering(documents=(), findings=(refusal,))
-    user = UserFacts(
-        name=person.name, team=selection.team, server_name=args.server, home_claim=args.home_claim
-    )
-    baseline = _read_pod(args.baseline) if args.baseline else bare_pod(person.name, args.server)
-    pod = apply(baseline, build_fragment(catalog, selection.workspace, user))
+    baseline = _baseline(args)
+    claim_name = args.home_claim or baseline.home_claim
+    user = UserFacts(name=person.name, team=selection.team, server_name=args.server, home_claim=claim_name)
+    pod = apply(baseline.pod, build_fragment(catalog, selection.workspace, user))
     claim = build_claim(catalog, selection.workspace, user)
     return Rendering(documents=(pod,) if claim is None else (claim, pod))
+
+
+def _baseline(args: argparse.Namespace) -> Baseline:
+    if args.hub_config is not None:
+        return read_baseline(args.hub_config, args.user, args.server)
+    return Baseline(pod=_read_pod(args.baseline) if args.baseline else bare_pod(args.user, args.server))
 
 
 def _read_pod(path: Path) -> dict[str, Any]:
@@ -77,8 +83,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     pod = parser.add_argument_group("target pod")
     add_person(pod)
     pod.add_argument("--server", default="", help="name of a named server")
-    pod.add_argument(
-        "--baseline", type=Path, metavar="FILE", help="the pod that the hub makes without a profile (YAML)"
+    source = pod.add_mutually_exclusive_group()
+    source.add_argument(
+        "--hub-config",
+        type=Path,
+        metavar="FILE",
+        help="put the profile on the pod of this jupyterhub_config.py; it is run, in a process of its own",
+    )
+    source.add_argument(
+        "--baseline",
+        type=Path,
+        metavar="FILE",
+        help="put the profile on this pod (YAML) instead of a bare one",
     )
     pod.add_argument("--home-claim", metavar="NAME", help="claim of the user's home, as the hub names it")
 

@@ -27,6 +27,12 @@
       const requires = JSON.parse(option.dataset.requires);
       option.disabled = Object.entries(requires).some(([name, values]) => !values.includes(picked[name]));
     }
+    // A browser does not send an answer that is taken away while it is chosen: choose one that is seen.
+    for (const select of card.querySelectorAll("[data-choice]")) {
+      if (select.selectedOptions[0]?.disabled) {
+        select.value = [...select.options].find((option) => !option.disabled)?.value;
+      }
+    }
   }
 
   form.addEventListener("change", (event) => {

@@ -7,6 +7,9 @@ import yaml
 
 from hub_ext.cli.app import main
 
+pytestmark = pytest.mark.timeout(300)
+"""Each test starts Python and loads a hub, which takes seconds on a machine that has nothing else to do."""
+
 CATALOG = Path(__file__).parents[2] / "golden" / "catalog.yaml"
 CONFIG = """
 c = get_config()

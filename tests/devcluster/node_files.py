@@ -78,6 +78,8 @@ class NodeFiles:
             "imageGCHighThresholdPercent": 100,
             "evictionHard": {"memory.available": "100Mi"},
             "nodeStatusUpdateFrequency": "2s",
+            # Pods see a changed Secret then: controllers wait for certificates that they wrote into one.
+            "syncFrequency": "10s",
             "shutdownGracePeriod": "0s",
         }
 

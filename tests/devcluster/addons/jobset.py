@@ -37,6 +37,11 @@ JOBSET = Controller(
 PROGRAMS = JOBSET.programs
 
 
+def prepare(cluster: Cluster) -> None:
+    """Apply it; see `Controller.prepare`."""
+    JOBSET.prepare(cluster)
+
+
 def install(cluster: Cluster) -> Callable[[], None]:
-    """Install it; see `Controller.install`."""
+    """Let it judge objects; see `Controller.install`."""
     return JOBSET.install(cluster)

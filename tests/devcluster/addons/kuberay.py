@@ -11,6 +11,11 @@ KUBERAY = Controller(name="kuberay", namespace="default", deployment="kuberay-op
 PROGRAMS = KUBERAY.programs
 
 
+def prepare(cluster: Cluster) -> None:
+    """Apply it; see `Controller.prepare`."""
+    KUBERAY.prepare(cluster)
+
+
 def install(cluster: Cluster) -> Callable[[], None]:
-    """Install it; see `Controller.install`."""
+    """Let it judge objects; see `Controller.install`."""
     return KUBERAY.install(cluster)

@@ -20,6 +20,11 @@ KUEUE = Controller(
 PROGRAMS = KUEUE.programs
 
 
+def prepare(cluster: Cluster) -> None:
+    """Apply it; see `Controller.prepare`."""
+    KUEUE.prepare(cluster)
+
+
 def install(cluster: Cluster) -> Callable[[], None]:
-    """Install it; see `Controller.install`."""
+    """Let it judge objects; see `Controller.install`."""
     return KUEUE.install(cluster)

@@ -11,6 +11,7 @@ TRAINER = Controller(
     name="trainer",
     namespace="kubeflow-system",
     deployment="kubeflow-trainer-controller-manager",
+    needs=("jobsets.jobset.x-k8s.io",),
     probe={
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "ClusterTrainingRuntime",
@@ -43,6 +44,11 @@ TRAINER = Controller(
 PROGRAMS = TRAINER.programs
 
 
+def prepare(cluster: Cluster) -> None:
+    """Apply it; see `Controller.prepare`."""
+    TRAINER.prepare(cluster)
+
+
 def install(cluster: Cluster) -> Callable[[], None]:
-    """Install it; see `Controller.install`."""
+    """Let it judge objects; see `Controller.install`."""
     return TRAINER.install(cluster)

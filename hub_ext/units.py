@@ -77,8 +77,9 @@ def _quantity_help(text: str) -> str:
             return f"Write {number}{upper}i."
         decimal = "k" if upper == "K" else upper
         return f"Write {number}{upper}i (powers of 1024) or {number}{decimal} (powers of 1000)."
-    if re.fullmatch(r"[0-9.]+\s+\S+", text):
-        return f"Leave no space: {''.join(text.split())}."
+    joined = "".join(text.split())
+    if joined != text and _QUANTITY.fullmatch(joined):
+        return f"Leave no space: {joined}."
     return f"Write {_FORMS}."
 
 

@@ -34,7 +34,7 @@ class Option(Model):
     price: Price | None = None
     """Replaces the price."""
     access: Access | None = None
-    """Offered only to these; None offers it to all who may start the profile."""
+    """Offered only to these; left out, to all who may start the profile."""
     requires: dict[Key, tuple[Key, ...]] = Field(default_factory=dict)
     """Offered only together with one of these options of another choice: `{image: [pytorch-cu130]}`."""
 
@@ -49,7 +49,7 @@ class Choice(Model):
     options: dict[Key, Option] = Field(min_length=1)
     """The answers, in the order they are shown."""
     default: Key | None = None
-    """The answer that is preselected; None is the first."""
+    """The answer that is preselected; left out, the first."""
     custom: CustomImage | None = None
     """Lets users type an image that is not listed; only for the choice named `image`."""
 

@@ -52,7 +52,7 @@ class Image(Model):
     command: tuple[Text, ...] = ()
     """Start command; empty keeps the one of the hub."""
     default_url: str | None = Field(default=None, pattern=r"^/[^\s]*$")
-    """Page that opens first: `/lab`. None keeps the one of the hub."""
+    """Page that opens first: `/lab`. Left out, the hub's."""
     environment: dict[EnvName, str] = Field(default_factory=dict)
     """Variables that this image needs."""
 

@@ -5,10 +5,11 @@ Pure: no clock, no network.
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from ..errors import BadValueError
 from .base import Duration, Flag, LabelValue, Model, Name, Text
@@ -18,13 +19,13 @@ class Session(Model):
     """How long a workspace lives."""
 
     idle_timeout: Duration | None = None
-    """Stopped after this long without activity; None leaves it to the hub."""
+    """Stopped after this long without activity; left out, the hub decides."""
     max_duration: Duration | None = None
-    """Stopped after this long in any case; None is no limit."""
+    """Stopped after this long in any case; left out, there is no limit."""
     warn_before: tuple[Duration, ...] = ()
     """When the user is warned before a stop, longest first."""
     start_timeout: Duration | None = None
-    """How long a start may take, with a new node and the pull; None leaves it to the hub."""
+    """How long a start may take, with a new node and the pull; left out, the hub decides."""
 
 
 class Security(Model):
@@ -33,15 +34,15 @@ class Security(Model):
     service_account_token: Flag = False
     """Mount a token for the Kubernetes API."""
     service_account: Name | None = None
-    """ServiceAccount of the pod; None is the hub's setting."""
+    """ServiceAccount of the pod; left out, the hub's setting."""
     network_profile: LabelValue | None = None
     """Put on the pod as a label that NetworkPolicies select by."""
     run_as_user: int | None = Field(default=None, ge=0, strict=True)
-    """User id; None is the hub's setting."""
+    """User id; left out, the hub's setting."""
     run_as_group: int | None = Field(default=None, ge=0, strict=True)
-    """Group id; None is the hub's setting."""
+    """Group id; left out, the hub's setting."""
     fs_group: int | None = Field(default=None, ge=0, strict=True)
-    """Group that owns mounted volumes; None is the hub's setting."""
+    """Group that owns mounted volumes; left out, the hub's setting."""
     allow_privilege_escalation: Flag = False
     """Let programs gain rights (sudo, setuid)."""
     seccomp_profile: Literal["RuntimeDefault", "Unconfined"] = "RuntimeDefault"
@@ -76,10 +77,23 @@ Money = Annotated[
 ]
 
 
+def _check_currency(text: str) -> str:
+    if not re.fullmatch(r"[A-Z]{3}", text):
+        raise BadValueError(
+            f"{text!r} is not the code of a currency", help="Write three capitals: EUR, USD, CHF."
+        )
+    return text
+
+
+Currency = Annotated[
+    str, AfterValidator(_check_currency), WithJsonSchema({"type": "string", "pattern": "^[A-Z]{3}$"})
+]
+
+
 class Price(Model):
     """What a workspace costs while it runs; used or idle makes no difference."""
 
     per_hour: Money = Field(ge=0, le=1_000_000, allow_inf_nan=False)
     """Amount for one hour."""
-    currency: str = Field(pattern=r"^[A-Z]{3}$")
+    currency: Currency
     """ISO 4217 code: EUR, USD, CHF."""

@@ -133,7 +133,7 @@ class Profile(Model):
     session: Session = Session()
     security: Security = Security()
     access: Access | None = None
-    """Who may start it; None is everyone."""
+    """Who may start it; left out, `defaults.access`, else everyone."""
     price: Price | None = None
 
     @property

@@ -62,7 +62,7 @@ class Resources(Model):
     memory: MemoryAmount
     """Memory: one value, or a request and a limit."""
     gpu: GpuRequest | None = None
-    """GPUs of exactly one kind; absent for none."""
+    """GPUs of exactly one kind, such as `{pool: gpu, count: 1}`; left out for none."""
     pool: Name | None = None
     """Where a workspace without GPU is placed; with GPUs their pool decides."""
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from pydantic.json_schema import GenerateJsonSchema
+
 from .model import Catalog
 from .problems import Loc
 
@@ -18,10 +20,18 @@ EDITOR_LINE: Final = "# yaml-language-server: $schema="
 Schema = Mapping[str, Any]
 
 
+class _Generator(GenerateJsonSchema):
+    """Leaves out the titles of keys, which only repeat the keys."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        del schema
+        return False
+
+
 @lru_cache(maxsize=1)
 def json_schema() -> dict[str, Any]:
     """Give the schema as it is published; every object is closed, so editors mark misspelt keys."""
-    schema = Catalog.model_json_schema(by_alias=True, mode="validation")
+    schema = Catalog.model_json_schema(by_alias=True, mode="validation", schema_generator=_Generator)
     _close(schema)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -43,12 +53,24 @@ def _close(node: Any) -> None:
             _close(value)
 
 
-def keys_at(loc: Loc) -> dict[str, Schema]:
-    """Give the keys that may stand in the mapping at a place, with the schema of each."""
+def keys_at(loc: Loc, present: Mapping[str, Any] | None = None) -> dict[str, Schema]:
+    """Give the keys that may stand in the mapping at a place, with the schema of each.
+
+    Of several kinds of mapping those are left out that `present`, the mapping there, rules out.
+    """
     keys: dict[str, Schema] = {}
     for schema in _at(loc):
-        keys.update(schema.get("properties", {}))
+        properties = schema.get("properties", {})
+        if present is None or not _is_ruled_out(properties, present):
+            keys.update(properties)
     return keys
+
+
+def _is_ruled_out(properties: Mapping[str, Schema], present: Mapping[str, Any]) -> bool:
+    return any(
+        "const" in schema and key in present and present[key] != schema["const"]
+        for key, schema in properties.items()
+    )
 
 
 def describe(loc: Loc) -> str:

@@ -18,7 +18,7 @@ class Home(Model):
     """The user's own volume: kept when the workspace stops, the same in every workspace of the user."""
 
     class_: Name | Text | None = Field(default=None, alias="class")
-    """StorageClass; None is the cluster's default."""
+    """StorageClass; left out, the cluster's default."""
     size: Memory | None = None
     """Size of a new volume (bytes). Left out without `claim`, the hub's own volume is the home."""
     access_mode: AccessMode = "ReadWriteOnce"
@@ -39,7 +39,7 @@ class Scratch(Model):
     size_limit: Memory
     """Upper bound (bytes). Without `class` the node's own disk is used and the pod evicted above it."""
     class_: Name | Text | None = Field(default=None, alias="class")
-    """StorageClass of a volume that lives as long as the pod; None uses the node's own disk."""
+    """StorageClass of a volume that lives as long as the pod; left out, the node's own disk is used."""
     mount_path: MountPath = "/scratch"
     """Where it is mounted."""
 
@@ -94,4 +94,4 @@ class Storage(Model):
     shared_memory: Memory | None = None
     """Size of `/dev/shm` (bytes), which PyTorch's data loaders use. It counts as memory of the workspace."""
     work_dir: MountPath | None = None
-    """Folder that JupyterLab opens and where code belongs; None is the home."""
+    """Folder that JupyterLab opens and where code belongs; left out, the home."""

@@ -34,7 +34,8 @@ def _check_resource_name(key: str) -> None:
             {"key": key, "help": f"Write {plain}; the rendered ResourceQuota bounds requests.{plain}."},
         )
     if "/" not in key or not is_label_key(key):
-        raise PydanticCustomError("unknown-key", "{key} is not a key of a quota", {"key": key})
+        meant = "Write nvidia.com/gpu, or gpuEquivalents." if key.lower().startswith("gpu") else ""
+        raise PydanticCustomError("unknown-key", "{key} is not a key", {"key": key, "help": meant})
 
 
 Number = Annotated[Decimal, BeforeValidator(_number), WithJsonSchema({"type": "number", "minimum": 0})]
@@ -89,7 +90,7 @@ class Team(Model):
     cost_center: LabelValue | None = None
     """Written on every object of the team."""
     namespace: Name | None = None
-    """Namespace of the team's objects; None is the hub's."""
+    """Namespace of the team's objects; left out, the hub's."""
     quota: Quota = Quota()
     """For the team as a whole."""
     per_user: Quota = Quota()

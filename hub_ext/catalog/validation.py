@@ -18,7 +18,7 @@ from pydantic_core import ErrorDetails
 from ..errors import BadValueError
 from .codes import Code
 from .model import Catalog
-from .problems import Loc, Problem
+from .problems import Loc, Problem, path_of
 from .schema import describe, keys_at
 
 RawText = Callable[[Loc], str | None]
@@ -45,7 +45,7 @@ def _problem(details: ErrorDetails, data: Mapping[str, Any], raw_text: RawText) 
     if details["type"] in set(Code):
         message, remedy = details["msg"], details.get("ctx", {}).get("help", "")
         if details["type"] == Code.UNKNOWN_KEY:
-            return _unknown_key((*loc, details["ctx"]["key"]), data)
+            return _unknown_key((*loc, details["ctx"]["key"]), data, remedy)
         return Problem(code=Code(details["type"]), message=message, loc=loc, help=remedy)
     if details["type"] == "extra_forbidden":
         return _unknown_key(loc, data)
@@ -77,22 +77,38 @@ def _has(node: Any, step: int | str) -> bool:
     return isinstance(node, list) and isinstance(step, int) and step < len(node)
 
 
-def _unknown_key(loc: Loc, data: Any) -> Problem:
+def _unknown_key(loc: Loc, data: Any, hint: str = "") -> Problem:
     """Say that a key is not known, and guess what was meant: a neighbor, or the same key elsewhere."""
     *parent, key = loc
-    here = keys_at(tuple(parent))
-    present = _value_at(data, tuple(parent))
-    free = [name for name in here if not (isinstance(present, Mapping) and name in present)]
-    close = _same_word(str(key), here) or get_close_matches(str(key), [*free, *here], n=1, cutoff=0.7)
-    if close:
-        remedy = f"Did you mean {close[0]}?"
-    elif below := [name for name in here if key in keys_at((*parent, name))]:
-        remedy = f"It belongs one level down, into {below[0]}."
-    elif above := _level_above(str(key), tuple(parent)):
-        remedy = above
-    else:
-        remedy = f"Known here: {', '.join(sorted(here))}." if here else ""
-    return Problem(code=Code.UNKNOWN_KEY, message=f"there is no key {key!r} here", loc=loc, help=remedy)
+    return Problem(
+        code=Code.UNKNOWN_KEY,
+        message=f"there is no key {key!r} here",
+        loc=loc,
+        help=_FROM_KUBESPAWNER.get(str(key), "") or hint or _guess(str(key), tuple(parent), data),
+    )
+
+
+_FROM_KUBESPAWNER: Final = {
+    "kubespawner_override": "A profile list becomes a catalog by gpu-workspaces import.",
+    "profile_options": "Write choices.",
+    "unlisted_choice": "Write custom in the choice named image.",
+    "allowed_groups": "Write access: {groups: […]}.",
+    "slug": "Write name.",
+    "default": "Write defaults: {profile: …} at the top, or default in the choice.",
+}
+"""Words of KubeSpawner's profile lists, and what stands for them here."""
+
+
+def _guess(key: str, parent: Loc, data: Any) -> str:
+    present = _value_at(data, parent)
+    written = present if isinstance(present, Mapping) else {}
+    here = keys_at(parent, written)
+    free = [name for name in here if name not in written]
+    if close := _same_word(key, here) or get_close_matches(key, [*free, *here], n=1, cutoff=0.7):
+        return f"Did you mean {close[0]}?"
+    if below := [name for name in here if key in keys_at((*parent, name))]:
+        return f"It belongs one level down, into {below[0]}."
+    return _level_above(key, parent) or (f"Known here: {', '.join(sorted(here))}." if here else "")
 
 
 def _same_word(key: str, known: Mapping[str, Any]) -> list[str]:
@@ -104,7 +120,7 @@ def _same_word(key: str, known: Mapping[str, Any]) -> list[str]:
 def _level_above(key: str, parent: Loc) -> str:
     for length in range(len(parent) - 1, -1, -1):
         if key in keys_at(parent[:length]):
-            where = parent[length - 1] if length else "the top"
+            where = path_of(parent[:length]) or "the top of the catalog"
             return f"It belongs further up, into {where}."
     return ""
 

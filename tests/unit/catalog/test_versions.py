@@ -152,7 +152,7 @@ REFS = st.one_of(
 @settings(max_examples=200, deadline=None)
 @given(data=st.data())
 def test_nothing_ever_falls_through(clean: dict[str, Any], data: st.DataObject) -> None:
-    """Whatever the versions are: a choice comes to one that can be started, along its chain, or to a reason."""
+    """Whatever the versions are: a choice comes to one that can be started, or to a reason."""
     catalog = load_catalog(clean)
     template = catalog.by_key["gpu-full", 2]
     keys = data.draw(st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, 3)), unique=True, max_size=5))

@@ -109,7 +109,7 @@ _ALL = (
     _nvidia("gpu-feature-discovery", 30),
     _nvidia("mps-control-daemon", 10),
     _single("coredns", "github.com/coredns/coredns", 95),
-    _single("local-path-provisioner", "github.com/rancher/local-path-provisioner", 70),
+    _single("local-path-provisioner", "github.com/rancher/local-path-provisioner", 70, stamp="main.VERSION"),
     _single(
         "kube-router",
         "github.com/cloudnativelabs/kube-router/v2/cmd/kube-router",

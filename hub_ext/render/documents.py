@@ -7,32 +7,29 @@ an image tag such as `7e10` stays a text, and so do `no`, `0o17` and `12:30`.
 Pure: no clock, no network.
 """
 
-import io
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
-from ruamel.yaml import YAML
-from ruamel.yaml.nodes import ScalarNode
-from ruamel.yaml.representer import SafeRepresenter
+import yaml
 
-_PLAIN = re.compile(
+_PLAIN: Final = re.compile(
     r"[A-Za-z/][A-Za-z0-9_./@-]*(?: [A-Za-z0-9_./@(-][A-Za-z0-9_./@)-]*)*|[0-9]+(?:[KMGTP]i|m)"
 )
 """Texts that need no quotes: words without a YAML indicator, and quantities such as `16Gi`."""
 
-_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"})
+_WORDS: Final = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"})
 """Words that some YAML version reads as a truth value, nothing or a number."""
 
 
-class _Representer(SafeRepresenter):
+class _Dumper(yaml.SafeDumper):
     """Writes dicts in their own order, without anchors, and quotes any doubtful text."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
         return True
 
-    def represent_text(self, data: str) -> ScalarNode:
+    def represent_text(self, data: str) -> yaml.ScalarNode:
         if "\n" in data.rstrip("\n") and all(c.isprintable() or c == "\n" for c in data):
             style: str | None = "|"
         elif _PLAIN.fullmatch(data) and data.lower() not in _WORDS:
@@ -42,7 +39,7 @@ class _Representer(SafeRepresenter):
         return self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
 
 
-_Representer.add_representer(str, _Representer.represent_text)
+_Dumper.add_representer(str, _Dumper.represent_text)
 
 
 def to_yaml(*documents: Any) -> str:
@@ -50,15 +47,16 @@ def to_yaml(*documents: Any) -> str:
 
     Accepts what JSON knows, and tuples and read-only mappings, which are written as lists and mappings.
     """
-    yaml = YAML(typ="safe", pure=True)
-    yaml.Representer = _Representer
-    yaml.default_flow_style = False
-    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]  # ruamel annotates its None
-    yaml.allow_unicode = True
-    yaml.width = 4096
-    stream = io.StringIO()
-    yaml.dump_all([thaw(document) for document in documents], stream)
-    return stream.getvalue()
+    return str(
+        yaml.dump_all(
+            [thaw(document) for document in documents],
+            Dumper=_Dumper,
+            allow_unicode=True,
+            default_flow_style=False,
+            sort_keys=False,
+            width=4096,
+        )
+    )
 
 
 def freeze(value: Any) -> Any:

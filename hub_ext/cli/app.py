@@ -22,6 +22,8 @@ VERBS: Final = {
     "render": "hub_ext.cli.render",
     "explain": "hub_ext.cli.explain",
     "import": "hub_ext.cli.import_values",
+    "quota": "hub_ext.cli.quota",
+    "phases": "hub_ext.cli.phases",
 }
 GROUP: Final = "gpu_workspaces.verbs"
 

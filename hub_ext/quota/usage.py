@@ -115,6 +115,10 @@ class Observed:
             cluster=self._all,
         )
 
+    def owners(self) -> tuple[Owner, ...]:
+        """Name everybody who holds something."""
+        return tuple(self._users)
+
     def of(self, key: str) -> tuple[Holding, ...]:
         """Give the holdings of one server: none, one, or an old pod that ends beside the new one."""
         return tuple(self._by_key.get(key, {}).values())

@@ -1,0 +1,140 @@
+"""What one user may start now: limits, room, and what the cluster has free, in one answer.
+
+The page, the JSON for programs and `gpu-workspaces quota` ask the same function. It foresees, it does not
+promise: a start is checked again when it reserves, and finally by the API server.
+
+Pure: no clock, no network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..catalog.compose import Workspace
+from ..catalog.model import Catalog, Quota
+from ..quota.arithmetic import Resources
+from ..quota.demand import Weights, asked_by
+from ..quota.namespace import expect
+from ..quota.policy import Limit, Room, check, limits_for, room
+from ..quota.texts import room as room_text
+from ..quota.usage import Usage
+from ..quota.verdicts import Refusal, Scope
+from .capacity import Availability, Supply
+from .snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What applies to every judgement of one hub."""
+
+    catalog: Catalog
+    weights: Weights
+    cluster: Quota | None = None
+    """Bounds all users together."""
+
+    def limits(self, team: str) -> tuple[Limit, ...]:
+        """Give the limits that apply to members of a team."""
+        return limits_for(self.catalog, team, cluster=self.cluster)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """One workspace as one user could start it now."""
+
+    asked: Resources
+    refusal: Refusal | None
+    """Why not, by the limits or by the namespace's quota; None if they may."""
+    room: Room
+    availability: Availability
+
+    @property
+    def allowed(self) -> bool:
+        return self.refusal is None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give the fields as JSON."""
+        return {
+            "allowed": self.allowed,
+            "refusal": self.refusal.as_dict() if self.refusal else None,
+            "room": {"user": self.room.user, "team": self.room.team, "cluster": self.room.cluster},
+            "supply": self.availability.supply.value,
+            "free": self.availability.free,
+            "exact": self.availability.exact,
+            "text": summary(self),
+        }
+
+
+def judge(
+    workspace: Workspace,
+    team: str,
+    *,
+    rules: Rules,
+    usage: Usage,
+    snapshot: Snapshot,
+    namespace: str = "",
+) -> Offer:
+    """Say whether and how often a workspace could be started now.
+
+    Parameters
+    ----------
+    usage
+        What counts for the user, with what is promised beyond the cluster: see `Bookings.usage`.
+    namespace
+        Where the pod would be; its quotas are asked too, if they can be seen.
+    """
+    asked, limits = asked_by(workspace, rules.weights), rules.limits(team)
+    refusal = check(asked, usage, limits) or _foreseen(workspace, asked, snapshot, namespace)
+    return Offer(
+        asked=asked,
+        refusal=refusal,
+        room=room(asked, usage, limits),
+        availability=snapshot.availability(asked, workspace.pool, pool_name=workspace.pool_name),
+    )
+
+
+def _foreseen(workspace: Workspace, asked: Resources, snapshot: Snapshot, namespace: str) -> Refusal | None:
+    quotas = snapshot.quotas_of(namespace) if namespace else None
+    if not quotas:
+        return None
+    spec = {"containers": [{"name": "notebook", "resources": _resources(workspace, asked)}]}
+    return expect(spec, quotas, snapshot.limit_ranges_of(namespace))
+
+
+def _resources(workspace: Workspace, asked: Resources) -> Mapping[str, Mapping[str, str]]:
+    """Write the workspace as its container will ask for it."""
+    devices = {name: str(number) for name, number in asked.items() if "/" in name}
+    requests = {"cpu": f"{workspace.cpu.request}m", "memory": str(workspace.memory.request)}
+    limits = {
+        **({"cpu": f"{workspace.cpu.limit}m"} if workspace.cpu.limit else {}),
+        **({"memory": str(workspace.memory.limit)} if workspace.memory.limit else {}),
+    }
+    return {"requests": {**requests, **devices}, "limits": {**limits, **devices}}
+
+
+_SUPPLY = {
+    Supply.FULL: "all in use now",
+    Supply.WILL_SCALE: "a node is added when you start it",
+    Supply.NO_NODE: "no node for it at the moment",
+    Supply.NOT_OFFERED: "no node offers it at the moment",
+    Supply.UNKNOWN: "",
+}
+
+
+def supply_text(availability: Availability) -> str:
+    """Say what the cluster has: ``3 free now``; empty where that is not known."""
+    if availability.supply is not Supply.FREE:
+        return _SUPPLY[availability.supply]
+    return f"{availability.free} free now" if availability.exact else f"up to {availability.free} free now"
+
+
+def summary(offer: Offer) -> str:
+    """Say it in one line: ``3 free now · 1 more for you · 2 more for your team``."""
+    parts = (
+        supply_text(offer.availability),
+        room_text(Scope.USER, offer.room.user),
+        room_text(Scope.TEAM, offer.room.team),
+        room_text(Scope.CLUSTER, offer.room.cluster),
+    )
+    return " · ".join(part for part in parts if part)

@@ -8,10 +8,14 @@
     │   ├── QuantityError                   … a quantity, a duration or a count
     │   └── NameRuleError                   … an object name, a label or an image reference
     ├── SelectionError(reason, message, …)  a user asked for what they cannot have: shown to the user
-    └── RemoteError(system, status, what)   another system failed; foreign exceptions end here
-        ├── HubError
-        ├── KubeError(kind, namespace, name)
-        └── PrometheusError
+    ├── RemoteError(system, status, what)   another system failed; foreign exceptions end here
+    │   ├── HubError
+    │   ├── KubeError(kind, namespace, name)
+    │   │   ├── GoneError                   … a watch has to begin anew (`cluster.sources`)
+    │   │   └── DeniedError                 … the hub may not read it (`cluster.sources`)
+    │   └── PrometheusError
+    ├── UsageError                          the command line makes no sense as a whole (`cli.catalogs`)
+    └── PreviewError                        a hub's configuration gives no pod (`cli.preview`)
 
 Pure: no clock, no network.
 """

@@ -33,7 +33,6 @@ ANNOTATION_USER: Final = f"{DOMAIN}/user"
 ANNOTATION_SERVER: Final = f"{DOMAIN}/server"
 ANNOTATION_CHOICES: Final = f"{DOMAIN}/choices"
 """What the user picked, as JSON, so that a running pod explains itself."""
-ANNOTATION_CATALOG_HASH: Final = f"{DOMAIN}/profile-hash"
 
 MAX_LABEL: Final = 63
 _HASH_LENGTH: Final = 10

@@ -104,6 +104,7 @@ class Code(StrEnum):
     MIG_SLICE_MISPLACED = "mig-slice-misplaced"
     MIG_MANY = "mig-many"
     DRA_NOT_YET = "dra-not-yet"
+    DRA_USED = "dra-used"
     DRA_KEYS = "dra-keys"
     # resources
     LIMIT_BELOW_REQUEST = "limit-below-request"
@@ -245,7 +246,8 @@ RULES: dict[Code, Rule] = {
     Code.MIG_SLICE_ABSENT: Rule(E, "The pool does not have slices of this size."),
     Code.MIG_SLICE_MISPLACED: Rule(E, "`slice` is written for a pool that is not cut by MIG."),
     Code.MIG_MANY: Rule(W, "Several slices: one program can use one of them only."),
-    Code.DRA_NOT_YET: Rule(E, "`via: dra` is reserved: resource claims are not supported yet."),
+    Code.DRA_NOT_YET: Rule(W, "`via: dra` is reserved: resource claims are not supported yet."),
+    Code.DRA_USED: Rule(E, "A profile is placed in a pool whose GPUs are had by resource claims only."),
     Code.DRA_KEYS: Rule(E, "`deviceClass` and `select` belong to `via: dra`."),
     Code.LIMIT_BELOW_REQUEST: Rule(E, "A limit is below its request; Kubernetes refuses the pod."),
     Code.MEMORY_UNLIMITED: Rule(

@@ -48,8 +48,8 @@ def _check_claims(loc: Loc, gpu: Gpu) -> Iterator[Problem]:
             code=Code.DRA_NOT_YET,
             message="GPUs by resource claims are not supported yet",
             loc=(*loc, "via"),
-            help="Use the device plugin: leave out via. A DeviceClass with extendedResourceName keeps the "
-            "resource names of this catalog working.",
+            help="Leave out via to use the device plugin. A DeviceClass with extendedResourceName keeps the "
+            "resource names of this catalog working after a change to claims.",
         )
         return
     for key, value in (("deviceClass", gpu.device_class), ("select", gpu.select)):

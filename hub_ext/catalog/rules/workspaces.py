@@ -92,6 +92,14 @@ def _gpu(context: Context, variant: Variant) -> Iterator[Problem]:
             help="Name a pool with gpu, or write resources.pool for a workspace without GPU.",
         )
         return
+    if pool.gpu.via == "dra":
+        yield Problem(
+            code=Code.DRA_USED,
+            message=f"GPUs of {request.pool} are had by resource claims, which are not supported yet",
+            loc=(*loc, "pool"),
+            help="Name a pool that the device plugin serves.",
+        )
+        return
     yield from _count(loc, pool.gpu, request)
     yield from _slice(loc, pool.gpu, request)
 

@@ -106,6 +106,11 @@ class Hub:
         }
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What the process is started with, for commands that read the same configuration."""
+        return self._env
+
     def launch(self) -> subprocess.Popen[bytes]:
         """Start the process and do not wait for it."""
         with self.log_file.open("ab") as log:

@@ -1,0 +1,234 @@
+"""The hub's side of the cluster: one watch, one ledger, one log of starts for all spawners of a process.
+
+A spawner calls, in this order:
+
+1. ``await cluster.ready()`` once, before it relies on anything.
+2. ``cluster.offer(…)`` for each workspace on a page.
+3. ``cluster.begin(…)`` with the pod's manifest, before the pod is created: a `Start`, or a `Refusal`.
+4. ``start.waits()`` for the progress page and for failing fast, until the server answers.
+5. exactly one of ``start.succeeded``, ``start.refused`` and ``start.failed``; ``cluster.gone`` after a stop.
+
+Shell: reads the clock, the watch and the ledger; the watch talks to the Kubernetes API.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from ..audit import StartLog
+from ..catalog.compose import Workspace
+from ..metrics import Metrics
+from ..quota.demand import holding_of
+from ..quota.usage import Holding, Owner, server_key
+from ..quota.verdicts import Refusal
+from .bookings import Bookings
+from .offer import Offer, Rules, judge
+from .phases import Milestones, note, split
+from .pods import Pod
+from .starts import Outcome, Subject, record
+from .state import ClusterState
+from .waiting import explain
+from .waits import Around, Place, Wait
+from .watch import ClusterWatch, utc_now
+
+REFRESH: Final = 2.0
+"""Seconds after which a wait is told again though nothing happened: its text has the time in it."""
+
+
+class HubCluster:
+    """What a hub knows of its cluster, and what it has promised."""
+
+    def __init__(
+        self,
+        watch: ClusterWatch,
+        rules: Rules,
+        *,
+        starts: StartLog | None = None,
+        metrics: Metrics | None = None,
+        clock: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self.watch = watch
+        self.rules = rules
+        self.starts = starts or StartLog()
+        self.metrics = metrics
+        self.clock = clock
+        self.bookings = Bookings(watch.state, clock=clock)
+
+    @property
+    def state(self) -> ClusterState:
+        return self.watch.state
+
+    async def ready(self) -> None:
+        """Start the watch if it does not run, and wait for its first full picture."""
+        await self.watch.start()
+        await self.watch.loaded()
+
+    def offer(self, workspace: Workspace, owner: Owner, *, namespace: str, server: str = "") -> Offer:
+        """Say what a user may start now; their own server of that name is not counted against them."""
+        key = server_key(namespace, owner.user, server)
+        return judge(
+            workspace,
+            owner.team,
+            rules=self.rules,
+            usage=self.bookings.usage(owner, without=key),
+            snapshot=self.watch.snapshot(),
+            namespace=namespace,
+        )
+
+    def begin(
+        self,
+        pod: Mapping[str, Any],
+        workspace: Workspace,
+        *,
+        requested: datetime | None = None,
+        fits: Sequence[str] = (),
+    ) -> Start | Refusal:
+        """Reserve room for a pod that is about to be created, or say why not.
+
+        Parameters
+        ----------
+        pod
+            The manifest in API spelling, with its namespace, and with the labels and annotations that say
+            whose it is: its containers decide what is asked for, sidecars included.
+        requested
+            When the user asked; now, if that is not known.
+        """
+        holding = holding_of(pod, self.rules.weights)
+        refusal = self.bookings.reserve(holding, self.rules.limits(holding.owner.team), fits=fits)
+        if refusal is not None:
+            if self.metrics is not None:
+                self.metrics.count_refusal(refusal.reason.value, profile=workspace.profile.name)
+            return refusal
+        metadata = pod["metadata"]
+        return Start(
+            self,
+            holding,
+            workspace,
+            namespace=metadata["namespace"],
+            name=metadata["name"],
+            requested=requested or self.clock(),
+        )
+
+    def gone(self, *, namespace: str, user: str, server: str = "") -> None:
+        """Note that a server is known to have no pod, as after a stop that waited for it."""
+        self.bookings.gone(server_key(namespace, user, server))
+
+
+class Start:
+    """One start, from its reservation to its end."""
+
+    def __init__(
+        self,
+        cluster: HubCluster,
+        holding: Holding,
+        workspace: Workspace,
+        *,
+        namespace: str,
+        name: str,
+        requested: datetime,
+    ) -> None:
+        self._cluster = cluster
+        self._holding = holding
+        self._workspace = workspace
+        self._at = (namespace, name)
+        self._requested = requested
+        before = cluster.watch.pod(namespace, name)
+        self._not_mine = before.uid if before else ""
+        self._usual = cluster.starts.usual(profile=workspace.profile.name, pool=workspace.pool_name)
+        self._milestones: Milestones | None = None
+        self._last: Pod | None = None
+        self._over = False
+
+    def look(self) -> Wait:
+        """Say what it waits for at this moment."""
+        cluster, pod = self._cluster, self._pod()
+        if pod is None:
+            return explain(None, (), Around(now=cluster.clock()))
+        snapshot = cluster.watch.snapshot()
+        # Looking at all nodes costs: it is only of use while the pod has none.
+        place = Place() if pod.node else snapshot.place(pod.requests, self._workspace.pool)
+        around = Around(
+            now=cluster.clock(),
+            node=snapshot.node_of(pod),
+            workload=snapshot.workload_of(pod),
+            place=place,
+            usual=self._usual,
+        )
+        return explain(pod, cluster.watch.events(pod.uid), around)
+
+    async def waits(self) -> AsyncIterator[Wait]:
+        """Say what it waits for, each time that this changes, until `succeeded` or the like is called.
+
+        The one who asks stops at a wait that is `fatal`.
+        """
+        told = ""
+        async with self._cluster.watch.following(*self._at) as changed:
+            while not self._over:
+                changed.clear()
+                wait = self.look()
+                if wait.text != told:
+                    told = wait.text
+                    yield wait
+                try:
+                    async with asyncio.timeout(REFRESH):
+                        await changed.wait()
+                except TimeoutError:
+                    continue
+
+    def succeeded(self) -> None:
+        """Note that the server answers."""
+        pod = self._pod()
+        if pod is not None:
+            self._cluster.bookings.started(self._holding.key, pod.uid)
+        else:
+            self._cluster.bookings.failed(self._holding.key)
+        self._end(Outcome.STARTED, "")
+
+    def refused(self, reason: str) -> None:
+        """Note that the API server created no pod."""
+        self._cluster.bookings.refused(self._holding.key)
+        self._end(Outcome.FAILED, reason)
+
+    def failed(self, reason: str, outcome: Outcome = Outcome.FAILED) -> None:
+        """Note that it was given up, and that a pod of it may exist."""
+        self._cluster.bookings.failed(self._holding.key)
+        self._end(outcome, reason)
+
+    def _pod(self) -> Pod | None:
+        """Give the pod of this start, and remember what it shows; the one before it is not it."""
+        pod = self._cluster.watch.pod(*self._at)
+        if pod is None or pod.uid == self._not_mine:
+            return None
+        self._milestones, self._last = note(pod, self._milestones), pod
+        return pod
+
+    def _end(self, outcome: Outcome, reason: str) -> None:
+        if self._over:
+            return
+        self._over = True
+        cluster, pod = self._cluster, self._pod() or self._last
+        if pod is None:
+            return
+        snapshot = cluster.watch.snapshot()
+        made = split(
+            pod,
+            cluster.watch.events(pod.uid),
+            requested=self._requested,
+            ended=cluster.clock(),
+            milestones=self._milestones,
+            node=snapshot.node_of(pod),
+        )
+        profile = self._workspace.profile
+        subject = Subject(
+            profile=profile.name,
+            version=profile.version,
+            pool=self._workspace.pool_name,
+            image=self._workspace.image_key,
+        )
+        entry = record(made, subject, at=self._requested, outcome=outcome, reason=reason)
+        cluster.starts.add(entry, user=self._holding.owner.user)
+        if cluster.metrics is not None:
+            cluster.metrics.count_start(entry)

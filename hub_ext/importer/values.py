@@ -15,6 +15,7 @@ from yaml.nodes import Node
 
 from ..catalog import yaml_values
 from ..catalog.problems import Loc, Problem, path_of
+from .chart import check_keys_of_chart
 from .codes import Code, Findings
 
 _RESOURCES: Final = ("extra_resource_limits", "extra_resource_guarantees")
@@ -26,29 +27,6 @@ CHART_IMAGE: Final = "quay.io/jupyterhub/k8s-singleuser-sample:latest"
 """What the chart runs when nobody names an image; the tag is that of the chart."""
 SPAWNER_IMAGE: Final = "quay.io/jupyterhub/singleuser:latest"
 """What KubeSpawner runs when nobody names an image."""
-
-ROOT_KEYS: Final = frozenset(
-    [
-        "enabled",
-        "fullnameOverride",
-        "nameOverride",
-        "custom",
-        "imagePullSecret",
-        "imagePullSecrets",
-        "hub",
-        "rbac",
-        "proxy",
-        "singleuser",
-        "scheduling",
-        "prePuller",
-        "ingress",
-        "httpRoute",
-        "cull",
-        "debug",
-        "global",
-    ]
-)
-"""Keys at the root of the chart's values (chart 4.4 and 5.0); the chart refuses others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +152,7 @@ def find_hub(values: Mapping[str, Any], findings: Findings) -> Hub | None:
     singleuser = singleuser if isinstance(singleuser, Mapping) else {}
     is_chart = loc[-2:] == ("singleuser", "profileList") or "KubeSpawner" in loc
     if is_chart:
-        _check_root(values, root, findings)
+        check_keys_of_chart(_get(values, root), root, findings)
     return Hub(
         loc=loc,
         profiles=_get(values, loc),
@@ -206,18 +184,6 @@ def _chart_root(values: Mapping[str, Any], loc: Loc) -> Loc:
         if isinstance(_get(values, (*loc[:length], "singleuser")), Mapping):
             return loc[:length]
     return loc[: loc.index("hub")] if "hub" in loc else ()
-
-
-def _check_root(values: Mapping[str, Any], root: Loc, findings: Findings) -> None:
-    chart = _get(values, root)
-    for key in chart if isinstance(chart, Mapping) else ():
-        if key not in ROOT_KEYS and not root:
-            findings.add(
-                Code.UNKNOWN_KEY,
-                (key,),
-                f"the chart has no key {key!r} and refuses to be installed with it",
-                help=f"Data of your own stands under custom.{key}.",
-            )
 
 
 def _settings(singleuser: Mapping[str, Any], *, is_chart: bool) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from ..errors import Finding
 from ..names import LABEL_TEAM
 from ..units import format_bytes, format_cpu
 from .bounds import largest_requests, team_bounds
-from .target import MANAGED_BY, Code, Rendering, note
+from .target import MANAGED_BY, Code, Object, Rendering, note
 
 NAME = "gpu-workspaces"
 
@@ -24,14 +24,16 @@ SMALL_REQUESTS = {"cpu": "100m", "memory": "128Mi"}
 
 def render_resource_quotas(catalog: Catalog) -> Rendering:
     """Render one ResourceQuota per team namespace."""
-    documents, findings = [], []
+    documents: list[Object] = []
+    findings: list[Finding] = []
     for name, team in catalog.teams.items():
         hard = quota_hard(catalog, name)
+        if not hard:
+            continue
         findings += _remarks(name, team.quota, team.per_user)
-        if team.namespace is None:
-            findings += _without_namespace(name) if hard else []
-        elif hard:
-            documents.append(_object("ResourceQuota", name, team.namespace, {"hard": hard}))
+        namespace = _own_namespace(catalog, name, findings)
+        if namespace is not None:
+            documents.append(_object("ResourceQuota", name, namespace, {"hard": hard}))
     return Rendering(documents=tuple(documents), findings=tuple(findings))
 
 
@@ -48,12 +50,12 @@ def quota_hard(catalog: Catalog, team: str) -> dict[str, str]:
 
 def render_limit_ranges(catalog: Catalog) -> Rendering:
     """Render one LimitRange per team namespace: small requests by default, no container beyond a profile."""
-    documents, findings = [], []
-    for name, team in catalog.teams.items():
-        if team.namespace is None:
-            findings += _without_namespace(name)
-            continue
-        documents.append(_object("LimitRange", name, team.namespace, {"limits": [_limits(catalog, name)]}))
+    documents: list[Object] = []
+    findings: list[Finding] = []
+    for name in catalog.teams:
+        namespace = _own_namespace(catalog, name, findings)
+        if namespace is not None:
+            documents.append(_object("LimitRange", name, namespace, {"limits": [_limits(catalog, name)]}))
     return Rendering(documents=tuple(documents), findings=tuple(findings))
 
 
@@ -73,15 +75,17 @@ def _object(kind: str, team: str, namespace: str, spec: dict[str, Any]) -> dict[
     return {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec}
 
 
-def _without_namespace(team: str) -> list[Finding]:
-    return [
-        note(
-            Code.NO_NAMESPACE,
-            f"teams.{team}",
-            "this team shares the hub's namespace, where a quota would bind everybody",
-            help=f"Set teams.{team}.namespace to have the cluster enforce it too.",
-        )
-    ]
+def _own_namespace(catalog: Catalog, team: str, findings: list[Finding]) -> str | None:
+    """Give the namespace that a team has to itself; if there is none, that is a remark."""
+    namespace = catalog.teams[team].namespace
+    others = [name for name, other in catalog.teams.items() if other.namespace == namespace and name != team]
+    if namespace is not None and not others:
+        return namespace
+    shared = "the hub's namespace" if namespace is None else f"{namespace} with {', '.join(others)}"
+    message = f"this team shares {shared}, where a quota would bind everybody"
+    remedy = "Give it a namespace of its own to have the cluster enforce it too."
+    findings.append(note(Code.NO_NAMESPACE, f"teams.{team}", message, help=remedy))
+    return None
 
 
 def _remarks(team: str, quota: Quota, per_user: Quota) -> list[Finding]:

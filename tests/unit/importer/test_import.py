@@ -1,13 +1,17 @@
 """What an import says about real-life profile lists, and what the draft makes of them."""
 
+import os
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+import yaml
 from kubespawner import KubeSpawner
 
 from hub_ext.catalog.load import examine, load_catalog
+from hub_ext.catalog.problems import Loc
 from hub_ext.errors import Severity
+from hub_ext.importer.chart import KEYS
 from hub_ext.importer.codes import RULES, Code
 from hub_ext.importer.compare import differences
 from hub_ext.importer.draft import Draft, import_values
@@ -248,6 +252,38 @@ class TestSettings:
 
 
 class TestChoices:
+    def test_an_empty_value_of_a_choice_takes_a_limit_away(self):
+        exact = 16005176754
+        machines = {
+            "m15": {
+                "display_name": "15 GB",
+                "default": True,
+                "kubespawner_override": {
+                    "mem_limit": 16005176754,
+                    "mem_guarantee": 16005176754,
+                    "cpu_guarantee": 2,
+                },
+            },
+            "gpu": {
+                "display_name": "T4",
+                "kubespawner_override": {
+                    "mem_limit": None,
+                    "mem_guarantee": "14G",
+                    "node_selector": {"type": "g4dn"},
+                    "extra_resource_limits": {"nvidia.com/gpu": "1"},
+                },
+            },
+        }
+        questions = {"requests": {"display_name": "Machine", "choices": machines}}
+        draft = imported({**profile(), "profile_options": questions, "constraints": []})
+        options = draft.catalog["profiles"][0]["choices"]["requests"]["options"]
+        assert options["m15"]["resources"]["memory"] == {"request": "16005176754", "limit": "16005176754"}
+        assert options["gpu"]["resources"]["memory"] == {"request": "14Gi"}
+        assert options["gpu"]["resources"]["gpu"] == {"pool": "gpu-g4dn", "count": 1}
+        assert options["m15"]["resources"]["gpu"] is None
+        assert said(draft, Code.NOT_CARRIED) == ["profile_list[0].constraints"]
+        assert differences(load_catalog(draft.catalog), draft.combinations) == ()
+
     def test_one_image_question_of_two_profiles_becomes_an_option_set(self):
         image = {
             "display_name": "Image",
@@ -301,9 +337,43 @@ class TestValues:
         assert [p["name"] for p in draft.catalog["profiles"]] == ["one"]
 
     def test_keys_that_the_chart_refuses(self):
-        text = to_yaml({"profiles": "[]", "values_checksum": "a", "singleuser": {"profileList": [profile()]}})
-        draft = import_values([("values.yaml", text)])
-        assert said(draft, Code.UNKNOWN_KEY) == ["profiles", "values_checksum"]
+        values = {
+            "profiles": "[]",
+            "values_checksum": "abc",
+            "singleuser": {"spec": {}, "gid": 100, "profileList": [profile()]},
+            "proxy": {"extraEnv": {}},
+        }
+        draft = import_values([("values.yaml", to_yaml(values))])
+        found = {f.path: f.help for f in draft.findings if f.code == Code.UNKNOWN_KEY}
+        assert list(found) == [
+            "profiles",
+            "values_checksum",
+            "singleuser.spec",
+            "singleuser.gid",
+            "proxy.extraEnv",
+        ]
+        assert "custom.profiles" in found["profiles"]
+        assert "extraPodConfig" in found["singleuser.spec"]
+        assert "fsGid" in found["singleuser.gid"]
+
+    def test_keys_below_a_parent_chart_have_its_path(self):
+        chart = {"singleuser": {"spec": {}, "profileList": [profile()]}}
+        draft = import_values([("values.yaml", to_yaml({"mine": 1, "jupyterhub": chart}))])
+        assert said(draft, Code.UNKNOWN_KEY) == ["jupyterhub.singleuser.spec"]
+
+    @pytest.mark.skipif(
+        "Z2JH_DATA" not in os.environ, reason="set Z2JH_DATA to a folder with the chart's schema"
+    )
+    def test_the_keys_are_those_of_the_chart(self):
+        known: dict[Loc, set[str]] = {place: set() for place in KEYS}
+        for path in Path(os.environ["Z2JH_DATA"]).glob("values.schema-*.yaml"):
+            schema = yaml.safe_load(path.read_text(encoding="utf-8"))
+            for place in KEYS:
+                node = schema
+                for step in place:
+                    node = node["properties"][step]
+                known[place] |= set(node["properties"])
+        assert {place: set(keys) for place, keys in KEYS.items()} == known
 
     @pytest.mark.parametrize(
         "values",

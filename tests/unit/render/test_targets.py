@@ -163,6 +163,13 @@ class TestQuotas:
         assert [d["metadata"]["namespace"] for d in rendering.documents] == ["team-nlp"]
         assert [f.path for f in rendering.findings if f.code == Code.NO_NAMESPACE] == ["teams.vision"]
 
+    def test_teams_that_share_a_namespace_are_told(self, text):
+        shared = changed(text, **{"namespace: team-vision": "namespace: team-nlp"})
+        for render in (render_resource_quotas, render_limit_ranges):
+            assert render(shared).documents == ()
+            paths = [f.path for f in render(shared).findings if f.code == Code.NO_NAMESPACE]
+            assert paths == ["teams.nlp", "teams.vision"]
+
 
 class TestKueue:
     def test_each_resource_and_flavor_stands_in_one_group(self, catalog):

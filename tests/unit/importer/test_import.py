@@ -259,8 +259,8 @@ class TestChoices:
                 "display_name": "15 GB",
                 "default": True,
                 "kubespawner_override": {
-                    "mem_limit": 16005176754,
-                    "mem_guarantee": 16005176754,
+                    "mem_limit": exact,
+                    "mem_guarantee": exact,
                     "cpu_guarantee": 2,
                 },
             },

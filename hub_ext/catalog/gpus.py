@@ -49,7 +49,9 @@ def resource_of(gpu: Gpu, slice_name: str = "") -> str:
 
 
 def resources_of(gpu: Gpu) -> tuple[str, ...]:
-    """Name every resource that a pool offers, each once."""
+    """Name every resource that a pool offers, each once; none where GPUs are had by claims."""
+    if gpu.via == "dra":
+        return ()
     names = (
         [resource_of(gpu, name) for name in gpu.geometry] if isinstance(gpu, MigGpu) else [resource_of(gpu)]
     )

@@ -191,6 +191,13 @@ def test_a_pool_names_what_it_offers(catalog: Catalog) -> None:
     assert resources_of(mig) == ("nvidia.com/mig-1g.18gb", "nvidia.com/mig-2g.35gb", "nvidia.com/mig-3g.71gb")
 
 
+def test_a_pool_of_claims_loads_and_offers_nothing(clean: dict[str, Any]) -> None:
+    claims = {"gpu": {"via": "dra", "deviceClass": "gpu.nvidia.com", "sharing": "exclusive"}}
+    gpu = make(clean, {"pools.claims": claims}).pools["claims"].gpu
+    assert gpu is not None
+    assert resources_of(gpu) == ()
+
+
 def test_a_profile_is_the_same_after_another_was_composed(catalog: Catalog) -> None:
     cpu = catalog.by_key["cpu", 1]
     before = compose(catalog, cpu, {})

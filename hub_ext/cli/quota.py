@@ -11,9 +11,10 @@ from typing import Any
 
 from ..catalog.load import load_catalog
 from ..cluster import nodes
-from ..cluster.offer import Offer, Rules, judge, summary
+from ..cluster.offer import Offer, Rules, View, judge, summary
 from ..cluster.snapshot import Snapshot
 from ..cluster.state import ClusterState
+from ..cluster.supplies import Supplies
 from ..errors import Finding, Severity
 from ..gpu.resources import is_accelerator
 from ..quota import namespace, texts
@@ -71,8 +72,7 @@ def run(args: argparse.Namespace) -> Report:
         owner.team,
         rules=rules,
         usage=usage,
-        snapshot=snapshot,
-        namespace=args.namespace,
+        view=View(snapshot=snapshot, supplies=Supplies(), namespace=args.namespace),
     )
     return _verdict(offer)
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from ..catalog.model import Pool
 from ..gpu.resources import is_accelerator
 from ..quota.arithmetic import NOTHING, Resources
-from .nodes import Node, selects, untolerated, usable
+from .nodes import Node, selects, untolerated
 
 
 class Supply(StrEnum):
@@ -95,7 +95,7 @@ def available(
     """
     candidates = tuple(nodes)
     offering = [node for node in candidates if _offers(node, asked)]
-    free = sum(_fits(usable(node) - used.get(node.name, NOTHING), asked) for node in offering) - waiting
+    free = sum(_fits(node, used.get(node.name, NOTHING), asked) for node in offering) - waiting
     if free > 0:
         return Availability(supply=Supply.FREE, free=free, exact=exact, nodes=len(offering))
     if scales:
@@ -109,12 +109,13 @@ def available(
 
 
 def _offers(node: Node, asked: Resources) -> bool:
-    return _fits(usable(node), asked) > 0
+    return _fits(node, NOTHING, asked) > 0
 
 
-def _fits(left: Resources, asked: Resources) -> int:
+def _fits(node: Node, used: Resources, asked: Resources) -> int:
     """Count how often `asked` goes into what is left; what a node does not name it does not have."""
-    return max(0, min((int(left[name] // number) for name, number in asked.items()), default=0))
+    counts = ((node.usable[name] - used[name]) // number for name, number in asked.items())
+    return max(0, int(min(counts, default=0)))
 
 
 def _hint(nodes: Iterable[Node], asked: Resources) -> str:
@@ -122,6 +123,6 @@ def _hint(nodes: Iterable[Node], asked: Resources) -> str:
     if not wanted:
         return ""
     prefix = wanted[0].partition(".shared")[0]
-    others = (name for node in nodes for name in usable(node) if is_accelerator(name) and name not in wanted)
+    others = (name for node in nodes for name in node.usable if is_accelerator(name) and name not in wanted)
     near = [name for name in others if name.startswith(prefix) or prefix.startswith(name)]
     return near[0] if near else ""

@@ -25,11 +25,12 @@ from ..quota.demand import holding_of
 from ..quota.usage import Holding, Owner, server_key
 from ..quota.verdicts import Refusal
 from .bookings import Bookings
-from .offer import Offer, Rules, judge
+from .offer import Offer, Rules, View, judge
 from .phases import Milestones, note, split
 from .pods import Pod
 from .starts import Outcome, Subject, record
 from .state import ClusterState
+from .supplies import Supplies
 from .waiting import explain
 from .waits import Around, Place, Wait
 from .watch import ClusterWatch, utc_now
@@ -56,6 +57,7 @@ class HubCluster:
         self.metrics = metrics
         self.clock = clock
         self.bookings = Bookings(watch.state, clock=clock)
+        self._supplies = Supplies()
 
     @property
     def state(self) -> ClusterState:
@@ -74,8 +76,7 @@ class HubCluster:
             owner.team,
             rules=self.rules,
             usage=self.bookings.usage(owner, without=key),
-            snapshot=self.watch.snapshot(),
-            namespace=namespace,
+            view=View(snapshot=self.watch.snapshot(), supplies=self._supplies, namespace=namespace),
         )
 
     def begin(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from fractions import Fraction
 from math import ceil
@@ -22,7 +22,7 @@ from typing import Any, Final
 from ..catalog.model import Toleration
 from ..errors import Finding, Severity
 from ..gpu.resources import MIG_PREFIX, NVIDIA_GPU, is_accelerator
-from ..quota.arithmetic import Resources
+from ..quota.arithmetic import NOTHING, Resources
 from .pods import Condition, read_conditions
 from .times import read_time
 
@@ -54,6 +54,8 @@ class Node:
     ready: bool | None
     """None while the kubelet has not said anything."""
     allocatable: Resources
+    usable: Resources
+    """What workspaces can really get of `allocatable`."""
     created: datetime | None
     ready_since: datetime | None
     pressures: tuple[str, ...]
@@ -84,13 +86,14 @@ def read_node(node: Mapping[str, Any]) -> Node:
     conditions = read_conditions(status)
     ready = next((one for one in conditions if one.type == "Ready"), None)
     images = status.get("images") or ()
-    return Node(
+    seen = Node(
         name=metadata["name"],
         labels=dict(metadata.get("labels") or {}),
         taints=tuple(t for t in spec.get("taints") or () if t.get("effect") != "PreferNoSchedule"),
         cordoned=bool(spec.get("unschedulable")),
         ready=None if ready is None else ready.status,
         allocatable=Resources.read(status.get("allocatable")),
+        usable=NOTHING,
         created=read_time(metadata.get("creationTimestamp")),
         ready_since=ready.since if ready and ready.status else None,
         pressures=_pressures(conditions),
@@ -98,6 +101,7 @@ def read_node(node: Mapping[str, Any]) -> Node:
         images=frozenset(name for image in images for name in image.get("names") or ()),
         images_complete=len(images) < _IMAGES_LISTED,
     )
+    return replace(seen, usable=_usable(seen))
 
 
 def _pressures(conditions: Iterable[Condition]) -> tuple[str, ...]:
@@ -151,7 +155,7 @@ def _number(text: str | None) -> int | None:
     return int(text) if text and text.isdigit() else None
 
 
-def usable(node: Node) -> Resources:
+def _usable(node: Node) -> Resources:
     """Give what workspaces can really get of a node.
 
     Whole cards that the plugin still announces although all of them are cut into slices are not there: a pod

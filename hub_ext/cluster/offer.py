@@ -23,6 +23,7 @@ from ..quota.usage import Usage
 from ..quota.verdicts import Refusal, Scope
 from .capacity import Availability, Supply
 from .snapshot import Snapshot
+from .supplies import Supplies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,17 @@ class Rules:
     def limits(self, team: str) -> tuple[Limit, ...]:
         """Give the limits that apply to members of a team."""
         return limits_for(self.catalog, team, cluster=self.cluster)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What is seen of the cluster."""
+
+    snapshot: Snapshot
+    supplies: Supplies
+    """One for all judgements of a hub."""
+    namespace: str = ""
+    """Where the pod would be; its quotas are asked too, if they can be seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,40 +78,26 @@ class Offer:
         }
 
 
-def judge(
-    workspace: Workspace,
-    team: str,
-    *,
-    rules: Rules,
-    usage: Usage,
-    snapshot: Snapshot,
-    namespace: str = "",
-) -> Offer:
+def judge(workspace: Workspace, team: str, *, rules: Rules, usage: Usage, view: View) -> Offer:
     """Say whether and how often a workspace could be started now.
 
-    Parameters
-    ----------
-    usage
-        What counts for the user, with what is promised beyond the cluster: see `Bookings.usage`.
-    namespace
-        Where the pod would be; its quotas are asked too, if they can be seen.
+    `usage` is what counts for the user, with what is promised beyond the cluster: see `Bookings.usage`.
     """
     asked, limits = asked_by(workspace, rules.weights), rules.limits(team)
-    refusal = check(asked, usage, limits) or _foreseen(workspace, asked, snapshot, namespace)
     return Offer(
         asked=asked,
-        refusal=refusal,
+        refusal=check(asked, usage, limits) or _foreseen(workspace, asked, view),
         room=room(asked, usage, limits),
-        availability=snapshot.availability(asked, workspace.pool, pool_name=workspace.pool_name),
+        availability=view.supplies.of(view.snapshot, asked, workspace.pool, workspace.pool_name),
     )
 
 
-def _foreseen(workspace: Workspace, asked: Resources, snapshot: Snapshot, namespace: str) -> Refusal | None:
-    quotas = snapshot.quotas_of(namespace) if namespace else None
+def _foreseen(workspace: Workspace, asked: Resources, view: View) -> Refusal | None:
+    quotas = view.snapshot.quotas_of(view.namespace) if view.namespace else None
     if not quotas:
         return None
     spec = {"containers": [{"name": "notebook", "resources": _resources(workspace, asked)}]}
-    return expect(spec, quotas, snapshot.limit_ranges_of(namespace))
+    return expect(spec, quotas, view.snapshot.limit_ranges_of(view.namespace))
 
 
 def _resources(workspace: Workspace, asked: Resources) -> Mapping[str, Mapping[str, str]]:

@@ -5,7 +5,7 @@ Pure: no clock, no network.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
@@ -68,18 +68,25 @@ class Snapshot:
         return tuple(one for (where, _), one in self.limit_ranges.items() if where == namespace)
 
     def availability(
-        self, asked: Resources, pool: Pool | None, *, pool_name: str = "", promised: int = 0
+        self,
+        asked: Resources,
+        pool: Pool | None,
+        *,
+        pool_name: str = "",
+        promised: int = 0,
+        nodes: Sequence[Node] | None = None,
     ) -> Availability:
         """Say how many more workspaces that ask for `asked` could be placed now.
 
         `promised` are starts that have no pod yet; pods of the pool that wait for a node are known here.
+        `nodes` are those of the pool, where the caller knows them already.
         """
         if self.nodes is None:
             return UNKNOWN
         plain = of_kubernetes(asked)
         return available(
             plain,
-            pool_nodes(self.nodes.values(), pool, plain),
+            pool_nodes(self.nodes.values(), pool, plain) if nodes is None else nodes,
             self.used,
             waiting=promised + self.waiting_for(pool_name),
             exact=(Kind.OUTSIDE, "") in self.visible,

@@ -9,6 +9,7 @@ import pytest
 
 from hub_ext.catalog.model import Pool
 from hub_ext.cluster.capacity import Supply, available, can_scale, pool_nodes
+from hub_ext.cluster.kinds import Kind
 from hub_ext.cluster.nodes import (
     MIG_PATIENCE,
     Node,
@@ -16,10 +17,12 @@ from hub_ext.cluster.nodes import (
     read_node,
     stale_whole_cards,
     untolerated,
-    usable,
 )
+from hub_ext.cluster.state import ClusterState
+from hub_ext.cluster.supplies import Supplies
 from hub_ext.quota.arithmetic import Resources
-from tests.unit.cluster.objects import GPU, NOW, make_node
+from hub_ext.quota.demand import Weights
+from tests.unit.cluster.objects import GPU, NOW, make_node, make_pod
 
 SMALL, HALF = "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb"
 SHARED = "nvidia.com/gpu.shared"
@@ -51,7 +54,7 @@ SLICES = of(
 
 def test_what_exists_follows_allocatable_never_labels() -> None:
     """Seven cards stand in the labels, one can be had."""
-    offered = [usable(one) for one in (STOPPED, MIXED, SLICES)]
+    offered = [one.usable for one in (STOPPED, MIXED, SLICES)]
     assert sum(int(one[GPU]) for one in offered) == 1
     assert sum(int(one[SMALL]) for one in offered) == 6
     assert sum(int(one[HALF]) for one in offered) == 2
@@ -61,7 +64,7 @@ def test_what_exists_follows_allocatable_never_labels() -> None:
 def test_labels_that_disagree_are_findings_and_change_nothing() -> None:
     shared_label_missing = of({GPU: "4"}, {"nvidia.com/gpu.count": "1", "nvidia.com/gpu.replicas": "1"}, "x")
     started_too_early = of({GPU: "0"}, {"nvidia.com/gpu.count": "1", "nvidia.com/gpu.replicas": "4"}, "y")
-    assert (usable(shared_label_missing)[GPU], usable(started_too_early)[GPU]) == (4, 0)
+    assert (shared_label_missing.usable[GPU], started_too_early.usable[GPU]) == (4, 0)
     assert codes(shared_label_missing, started_too_early) == [
         ("warning", "gpu-count-mismatch"),
         ("error", "gpu-node-without-resource"),
@@ -74,12 +77,12 @@ def test_whole_cards_announced_beside_the_slices_that_they_were_cut_into() -> No
         {"nvidia.com/mig.strategy": "mixed", "nvidia.com/gpu.count": "2"},
     )
     assert stale_whole_cards(cut) == 2
-    assert {name: usable(cut)[name] for name in (GPU, SMALL, "nvidia.com/mig-2g.20gb")} == {
+    assert {name: cut.usable[name] for name in (GPU, SMALL, "nvidia.com/mig-2g.20gb")} == {
         GPU: 0,
         SMALL: 6,
         "nvidia.com/mig-2g.20gb": 4,
     }
-    assert HALF not in usable(cut)
+    assert HALF not in cut.usable
     assert codes(cut) == [("warning", "gpu-count-stale")]
 
 
@@ -91,7 +94,7 @@ def test_shared_cards_beside_slices_are_not_taken_for_stale() -> None:
         "nvidia.com/gpu.sharing-strategy": "time-slicing",
     }
     shared = of({GPU: "4", SMALL: "6", HALF: "1"}, labels)
-    assert usable(shared)[GPU] == 4
+    assert shared.usable[GPU] == 4
 
 
 def test_one_strategy_and_different_sizes_offer_nothing() -> None:
@@ -117,8 +120,8 @@ CHANGING = of(
 
 
 def test_while_the_layout_changes_nothing_is_promised() -> None:
-    assert not [name for name in usable(CHANGING) if name.startswith("nvidia.com/")]
-    assert usable(CHANGING)["cpu"] == 64000
+    assert not [name for name in CHANGING.usable if name.startswith("nvidia.com/")]
+    assert CHANGING.usable["cpu"] == 64000
 
 
 @pytest.mark.parametrize(("minutes", "found"), [(14, []), (15, [("error", "mig-change-stuck")])])
@@ -240,3 +243,22 @@ def test_lists_of_images_that_may_be_cut_are_not_proof_of_absence() -> None:
     made["status"]["images"].pop()
     assert read_node(made).images_complete
     assert "registry.example.com/i7@sha256:x" in read_node(made).images
+
+
+def test_answers_are_shared_for_a_second_and_nodes_until_one_changes() -> None:
+    state = ClusterState(Weights(by_pool={}, by_resource={}))
+    state.seen(Kind.NODES)
+    state.put(Kind.NODES, make_node(labels={"pool": "gpu"}, allocatable={GPU: "4"}), NOW)
+    supplies, gpu = Supplies(), pool(nodeSelector={"pool": "gpu"})
+    asked = Resources({GPU: 1, "servers": 1})
+
+    def free(seconds: float) -> int | None:
+        snapshot = state.snapshot(NOW + timedelta(seconds=seconds))
+        return supplies.of(snapshot, asked, gpu, "gpu").free
+
+    assert free(0) == 4
+    state.put(Kind.PODS, make_pod(node="n1"), NOW)
+    assert free(0.9) == 4
+    assert free(1.0) == 3
+    state.put(Kind.NODES, make_node("n2", labels={"pool": "gpu"}, allocatable={GPU: "2"}), NOW)
+    assert free(2.0) == 5

@@ -76,7 +76,9 @@ class HubPages:
         self.page.get_by_text(title, exact=True).click()
         expect(self.profile(title)).to_be_checked()
         for label, option in (choices or {}).items():
-            self.card(title).get_by_label(label).select_option(label=option)
+            select = self.card(title).get_by_label(label)
+            # Its text may go on with what the option costs.
+            select.select_option(value=select.locator("option", has_text=option).get_attribute("value"))
         self.page.get_by_role("button", name=re.compile("^Start")).click()
         self.page.wait_for_url(re.compile(r"/user/[^/]+/lab"), timeout=START_MILLISECONDS)
         return LabPages(self.page)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,11 +12,15 @@ import yaml
 from hub_ext.catalog.gpus import resource_of
 from hub_ext.catalog.load import load_catalog
 from hub_ext.catalog.model import Catalog, Gpu, MigGpu, MpsGpu, TimeSlicedGpu
+from hub_ext.render.documents import thaw
 from hub_ext.render.gpu_operator import MIG_CONFIG, PLUGIN_CONFIG, render_gpu_operator
+from hub_ext.render.quotas import render_limit_ranges
+from tests.devcluster.addons.registry import Registry
 from tests.devcluster.cluster import Cluster
 from tests.devcluster.gpu.node import GpuNode
 from tests.devcluster.gpu.setup import GpuSetup
 from tests.devcluster.waiting import until
+from tests.nodes.pods import HELPER, build_pod
 
 SECONDS = 120
 CARDS = 2
@@ -125,3 +130,19 @@ def cut(rendered: dict[str, dict[str, str]], pool: str) -> Any:
     assert (layout["devices"], layout["mig-enabled"]) == ("all", True)
     slices = [name for name, count in layout["mig-devices"].items() for _ in range(count)]
     return [{"mig": slices}] * CARDS
+
+
+def test_a_limit_range_of_zero_cards_keeps_no_pod_from_a_node_without_cards(
+    cluster: Cluster, namespace: str
+) -> None:
+    golden = Path(__file__).parents[1] / "golden" / "catalog.yaml"
+    catalog = load_catalog(yaml.safe_load(golden.read_text(encoding="utf-8").replace("team-nlp", namespace)))
+    mine = [d for d in render_limit_ranges(catalog).documents if d["metadata"]["namespace"] == namespace]
+    cluster.apply(*(thaw(document) for document in mine))
+    pod = build_pod("plain", namespace, node="cpu-1")
+    image = Registry(cluster).publish_variant(HELPER, mark="limits")
+    pod["spec"]["containers"][0] |= {"image": image, "imagePullPolicy": "IfNotPresent"}
+    cluster.apply(pod)
+    cluster.wait_for("pod/plain", "condition=Ready", namespace=namespace)
+    made = cluster.get(f"/api/v1/namespaces/{namespace}/pods/plain")
+    assert made["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "0"

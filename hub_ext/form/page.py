@@ -18,7 +18,7 @@ from ..catalog.versions import lifetime_notice
 from ..errors import SelectionError
 from ..render.storage import UserFacts
 from ..selection import Selection, locked, offers, select
-from ..selection_access import Person, locked_text, offered_to, paying_teams
+from ..selection_access import Person, locked_text, paying_teams
 from ..selection_input import PROFILE, TEAM
 from . import facts
 from .view import Answer, Card, Group, Notice, NoticeKind, Page, Question, TypedAnswer
@@ -51,12 +51,13 @@ def build_page(catalog: Catalog, visit: Visit) -> Page:
         profiles.append(chosen.workspace.profile)
     groups: dict[str, list[Card]] = {}
     order = {profile.key: number for number, profile in enumerate(catalog.profiles)}
-    shown = [*profiles, *locked(catalog, visit.person, today=visit.today)]
-    for profile in sorted(shown, key=lambda profile: order[profile.key]):
+    closed = locked(catalog, visit.person, today=visit.today)
+    reasons = {profile.key: locked_text(profile, catalog) for profile in closed}
+    for profile in sorted([*profiles, *closed], key=lambda profile: order[profile.key]):
         mine = chosen if chosen is not None and chosen.workspace.profile.key == profile.key else None
         workspace = mine.workspace if mine else _preview(catalog, profile)
         if workspace is not None:
-            card = _card(catalog, workspace, visit, chosen=mine)
+            card = _card(catalog, workspace, visit, chosen=mine, refusal=reasons.get(profile.key, ""))
             groups.setdefault(profile.category or facts.kind(workspace), []).append(card)
     if not profiles:
         text = "No workspace is offered to you. Ask the administrator which team you should be in."
@@ -105,7 +106,9 @@ def _preview(catalog: Catalog, profile: Profile) -> Workspace | None:
     return None
 
 
-def _card(catalog: Catalog, workspace: Workspace, visit: Visit, *, chosen: Selection | None) -> Card:
+def _card(
+    catalog: Catalog, workspace: Workspace, visit: Visit, *, chosen: Selection | None, refusal: str
+) -> Card:
     profile = workspace.profile
     teams = paying_teams(profile, catalog, visit.person)
     team = chosen.team if chosen else next(iter(teams), None)
@@ -118,7 +121,7 @@ def _card(catalog: Catalog, workspace: Workspace, visit: Visit, *, chosen: Selec
         price=facts.price(workspace.price),
         bar=facts.bar(workspace),
         checked=chosen is not None,
-        refusal="" if offered_to(profile, catalog, visit.person) else locked_text(profile, catalog),
+        refusal=refusal,
         warning=lifetime_notice(profile),
         sharing=facts.sharing(workspace),
         questions=(*_questions(workspace), *_team_question(catalog, profile, teams, team=team)),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -207,6 +209,11 @@ def test_a_component_that_does_not_answer_is_named_in_the_end(
         page = browser.client.get(f"{hub.base}/spawn-pending/{member}")
     assert page.status_code == 503
     assert "pods.queue.example.com" in page.text
+    progress = hub.api("GET", f"users/{member}/server/progress").text
+    failed = json.loads(re.findall(r"^data: (.*)$", progress, re.MULTILINE)[-1])
+    text = failed["message"].removeprefix("Spawn failed: ")
+    assert "pods.queue.example.com" in text
+    assert text in html.unescape(page.text)
     hub.check()
 
 

@@ -25,7 +25,6 @@ from tests.devcluster.host import check_host
 from tests.devcluster.spec import ClusterSpec, load
 from tests.devcluster.supervisor import Stop, ignore_signals, stop_on_signals
 
-NAME = "demo"
 PORT = 8000
 WATCH_SECONDS = 0.5
 
@@ -51,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prepare(spec)
         port = options.port or free_port(PORT)
         with (
-            running(CLUSTER, name=NAME) as cluster,
+            running(CLUSTER) as cluster,
             running_hub(cluster, address=options.address, port=port) as hub,
         ):
             say(welcome(hub, load_catalog(FOLDER / "catalog.yaml")))

@@ -1,0 +1,86 @@
+"""The demo's command: it says what to open, the hub is there, and however it ends nothing stays."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.demo.users import USERS
+from tests.devcluster.client import ROOT
+from tests.devcluster.cluster import Cluster
+from tests.devcluster.waiting import until
+from tests.nodes import traces
+
+END_SECONDS = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demo:
+    process: subprocess.Popen[str]
+    said: str
+    """All it printed until the hub was ready."""
+
+    @property
+    def url(self) -> str:
+        return self._find(r"The hub is ready: (\S+)")
+
+    @property
+    def cluster(self) -> Cluster:
+        return Cluster.open(Path(self._find(r"logs: +(\S+)")).parent)
+
+    def _find(self, pattern: str) -> str:
+        match = re.search(pattern, self.said)
+        assert match, self.said
+        return match[1]
+
+
+@contextmanager
+def demo() -> Iterator[Demo]:
+    """Run the command as a person does, until it waits for Ctrl-C."""
+    argv = [sys.executable, "-m", "tests.demo"]
+    with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            said = ""
+            for line in process.stdout:
+                said += line
+                if line.startswith("Ctrl-C stops"):
+                    break
+            yield Demo(process=process, said=said)
+        finally:
+            process.kill()
+
+
+def until_gone(known: traces.Known) -> None:
+    def missing() -> str | None:
+        found = traces.traces(known)
+        return str(found) if found else None
+
+    until(missing, what="all traces of the demo to be gone", timeout=END_SECONDS)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill"])
+def test_says_what_to_open_and_leaves_nothing(number: signal.Signals) -> None:
+    with demo() as running:
+        assert all(user.name in running.said and user.password in running.said for user in USERS)
+        assert "Sign in" in httpx.get(f"{running.url}/hub/login", trust_env=False).text
+        known = traces.know(running.cluster)
+        assert traces.traces(known)
+
+        running.process.send_signal(number)
+        code = running.process.wait(END_SECONDS)
+        assert running.process.stdout
+        last = running.process.stdout.read().strip()
+        assert (code, last) == (
+            (0, "Stopped. Nothing is left running.") if number is signal.SIGINT else (-number, "")
+        )
+        until_gone(known)

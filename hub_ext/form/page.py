@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from itertools import chain
 from typing import Any, Final
 
 from ..catalog.compose import CUSTOM, Workspace, combinations, compose
@@ -98,7 +99,8 @@ def _candidates(visit: Visit) -> Iterator[tuple[Mapping[str, Any], str]]:
 
 def _preview(catalog: Catalog, profile: Profile) -> Workspace | None:
     """Give what the card shows before anything is picked; None if no combination of answers is possible."""
-    for picks in ({}, *combinations(profile)):
+    # Lazily: a profile of three choices with ten answers each has a thousand combinations.
+    for picks in chain([{}], combinations(profile)):
         try:
             return compose(catalog, profile, picks)
         except SelectionError:

@@ -26,6 +26,9 @@ from .selection_input import PROFILE, RESERVED, TEAM, VERSION, Request, read_opt
 _NAMED: Final = 12
 """Names that a refusal lists at most."""
 
+_LONGEST: Final = 400
+"""Characters of one part of a refusal at most."""
+
 _ALIKE: Final = 0.75
 """How alike a word must be to a key to have been meant for it (`difflib` ratio)."""
 
@@ -96,8 +99,14 @@ def refuse(error: SelectionError, catalog: Catalog, person: Person) -> Refusal:
     unknown = error.reason.startswith("unknown-") or error.reason is SelectionReason.BAD_IMAGE
     if unknown and not sees_everything(catalog, person):
         status = HTTPStatus.FORBIDDEN
-    text = " ".join(part for part in (error.message, error.help, _offer(error.allowed)) if part)
+    text = " ".join(_sentence(part) for part in (error.message, error.help, _offer(error.allowed)) if part)
     return Refusal(reason=error.reason, text=text, status=int(status))
+
+
+def _sentence(text: str) -> str:
+    """Give a text of bounded length its full stop."""
+    short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}\N{HORIZONTAL ELLIPSIS}"
+    return short if short.endswith((".", "!", "?", "\N{HORIZONTAL ELLIPSIS}")) else f"{short}."
 
 
 def _offer(names: Iterable[str]) -> str:

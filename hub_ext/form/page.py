@@ -89,6 +89,10 @@ def _candidates(visit: Visit) -> Iterator[tuple[Mapping[str, Any], str]]:
     """Give what could be filled in, the first first, and how to begin the sentence if it cannot be."""
     if visit.refused is not None:
         yield visit.refused, ""
+        for wrong in sorted(
+            set(visit.refused) - {PROFILE}
+        ):  # as a rule one answer is at fault: keep the others
+            yield {key: value for key, value in visit.refused.items() if key != wrong}, ""
         yield {PROFILE: visit.refused.get(PROFILE)}, ""
     elif visit.link and visit.link.get(PROFILE):
         yield visit.link, _BAD_LINK

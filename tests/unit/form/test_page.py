@@ -191,6 +191,11 @@ def test_a_refused_form_keeps_what_was_chosen() -> None:
     assert shown.notices == ()
 
 
+def test_a_refused_answer_does_not_take_the_others_with_it() -> None:
+    shown = page(refused={"profile": "full@3", "image": "old-torch", "cards": "nine"})
+    assert selected(cards(shown)["full@3"]) == {"image": "old-torch", "cards": "one"}
+
+
 def test_a_typed_image_is_kept() -> None:
     image = f"registry.example.com/nlp/own@sha256:{'d' * 64}"
     card = cards(page(last={"profile": "turns", "image": f"custom:{image}"}))["turns@1"]

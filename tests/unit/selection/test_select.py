@@ -204,6 +204,15 @@ def test_what_was_sent_cannot_break_the_sentence() -> None:
     assert len(text) < 200
 
 
+@pytest.mark.parametrize(
+    "raw", [{"profile": "cpu", "size": "x" * 1000}, {"profile": "turns", "image": f"custom:{'x' * 1000}:1"}]
+)
+def test_a_refusal_has_a_bounded_length_and_whole_sentences(raw: dict[str, Any]) -> None:
+    text = refused(raw).text
+    assert len(text) < 900
+    assert text.endswith(".")
+
+
 def test_a_listed_image_may_be_named_where_there_is_one_only() -> None:
     assert started({"profile": "cpu", "image": "base"}).workspace.image_key == "base"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.devcluster.addons.registry import Registry
-from tests.devcluster.addons.volumes import STORAGE_CLASS
+from tests.devcluster.addons.volumes import SHARED_STORAGE_CLASS, STORAGE_CLASS
 from tests.devcluster.cluster import Cluster
 from tests.nodes.acting import run_in, wait_until_ready, wait_while, with_image
 from tests.nodes.pods import HELPER, build_pod
@@ -25,15 +25,22 @@ def image(cluster: Cluster) -> str:
 @pytest.fixture
 def claim(cluster: Cluster, namespace: str) -> str:
     """Name of a claim that no pod used yet; it names no StorageClass."""
-    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    metadata = {"name": "home", "namespace": namespace}
-    cluster.apply({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec})
+    cluster.apply(build_claim("home", namespace))
     return "home"
 
 
-def pod_with_home(name: str, namespace: str, claim: str, image: str) -> dict[str, Any]:
+def build_claim(name: str, namespace: str, *, mode: str = "ReadWriteOnce", **spec: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"accessModes": [mode], "resources": {"requests": {"storage": "1Gi"}}, **spec},
+    }
+
+
+def pod_with_home(name: str, namespace: str, claim: str, image: str, *, node: str = NODE) -> dict[str, Any]:
     """A pod that runs as user 1000 with a group of its own."""
-    pod = with_image(build_pod(name, namespace, node=NODE), image)
+    pod = with_image(build_pod(name, namespace, node=node), image)
     pod["spec"]["securityContext"] = {"fsGroup": GROUP}
     pod["spec"]["containers"][0]["volumeMounts"] = [{"name": "home", "mountPath": "/home/user"}]
     pod["spec"]["volumes"] = [{"name": "home", "persistentVolumeClaim": {"claimName": claim}}]
@@ -91,3 +98,14 @@ def test_the_data_goes_with_the_claim(cluster: Cluster, namespace: str, claim: s
     assert path.is_dir()
     cluster.kubectl("delete", "pod/user", f"pvc/{claim}", f"--namespace={namespace}")
     wait_while(cluster, lambda: f"{path} is there" if path.exists() else None, what="the folder to go")
+
+
+def test_a_shared_volume_is_the_same_on_every_node(cluster: Cluster, namespace: str, image: str) -> None:
+    claim = build_claim("team", namespace, mode="ReadWriteMany", storageClassName=SHARED_STORAGE_CLASS)
+    cluster.apply(claim)
+    for node in cluster.nodes:
+        start(cluster, namespace, pod_with_home(f"on-{node}", namespace, "team", image, node=node))
+    first, *others = cluster.nodes
+    run_in(cluster, namespace, f"on-{first}", "echo shared > /home/user/note")
+    for node in others:
+        assert run_in(cluster, namespace, f"on-{node}", "cat /home/user/note") == "shared"

@@ -119,7 +119,8 @@ def _apply(cluster: Cluster, documents: Iterable[str]) -> None:
 def _wait_until_judged(cluster: Cluster, probe: Document, *, what: str) -> None:
     def missing() -> str | None:
         try:
-            cluster.kubectl("create", "--dry-run=server", "--filename=-", input=yaml.safe_dump(dict(probe)))
+            flags = ("--dry-run=server", "--validate=ignore", "--filename=-")
+            cluster.kubectl("create", *flags, input=yaml.safe_dump(dict(probe)))
         except CommandFailedError as error:
             if NOT_ANSWERING in error.output:
                 return error.output

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.devcluster.cluster import Cluster
-from tests.devcluster.gpu.node import DISCOVERY, MPS_DAEMON, PLUGIN, GpuNode
+from tests.devcluster.gpu.node import DISCOVERY, MPS_DAEMON, NVML_HEADER, PLUGIN, GpuNode
 from tests.devcluster.node import Node
 
-PROGRAMS = (PLUGIN, DISCOVERY, MPS_DAEMON)
+PROGRAMS = (PLUGIN, DISCOVERY, MPS_DAEMON, NVML_HEADER)
+TOOLS = ("gcc",)
 
 
 def install_on_node(cluster: Cluster, node: Node) -> None:

@@ -9,7 +9,6 @@ import json
 from functools import cached_property
 from pathlib import Path
 
-from tests.devcluster.build import nvml_header_dir
 from tests.devcluster.cluster import Cluster
 from tests.devcluster.control import Verb
 from tests.devcluster.errors import StateError
@@ -24,6 +23,7 @@ from tests.devcluster.waiting import until
 PLUGIN = "nvidia-device-plugin"
 DISCOVERY = "gpu-feature-discovery"
 MPS_DAEMON = "mps-control-daemon"
+NVML_HEADER = "header:nvml"
 RESOURCES = "nvidia.com/"
 
 
@@ -104,7 +104,8 @@ class GpuNode:
     @cached_property
     def _environment(self) -> dict[str, str]:
         path = self.cluster.processes.env["PATH"]
-        return dict(self.machine.environment(library(nvml_header_dir()), path=path))
+        header = self.cluster.programs[NVML_HEADER]
+        return dict(self.machine.environment(library(header.parent), path=path))
 
     @property
     def _plugin_flags(self) -> tuple[str | Path, ...]:

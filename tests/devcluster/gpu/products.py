@@ -64,11 +64,6 @@ class MigProfile:
     shape: Shape
     engines: Engines
 
-    @property
-    def resource(self) -> str:
-        """The extended resource of this profile under the *mixed* strategy, where `+` becomes a dot."""
-        return f"nvidia.com/mig-{self.name.replace('+', '.')}"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:

@@ -38,11 +38,6 @@ def test_a_profile_s_memory_fits_the_slices_it_is_named_for() -> None:
             assert slices * 0.88 < profile.engines.memory_mib < slices, profile.name
 
 
-def test_the_plus_of_media_extensions_is_a_dot_in_the_resource() -> None:
-    (profile,) = profiles("H200", "1g.18gb+me")
-    assert profile.resource == "nvidia.com/mig-1g.18gb.me"
-
-
 @pytest.mark.parametrize(
     ("names", "starts"),
     [

@@ -72,7 +72,7 @@ class TestChart:
             "pytorch-cu130",
         ]
 
-    @pytest.mark.skipif(CHART is None, reason="set Z2JH_DATA to a folder with the chart's schema and values")
+    @pytest.mark.given("Z2JH_DATA")
     @pytest.mark.parametrize("version", ["4.4.0", "5.0-dev"])
     def test_the_chart_accepts_the_values(self, version, catalog, text):
         folder = Path(CHART)
@@ -234,7 +234,7 @@ class TestWorkspaceKind:
         assert len(set(paths)) == len(paths)
         assert {"profiles[*].price", "profiles[*].storage.checkpoints"} <= set(paths)
 
-    @pytest.mark.skipif(CRD is None, reason="set WORKSPACEKIND_CRD to the file with Kubeflow's schema")
+    @pytest.mark.given("WORKSPACEKIND_CRD")
     def test_it_fits_the_published_schema(self, catalog):
         crd = yaml.safe_load(Path(CRD).read_text(encoding="utf-8"))
         schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]

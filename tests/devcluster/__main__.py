@@ -7,6 +7,7 @@ nothing that is up.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -32,6 +33,7 @@ def up(options: argparse.Namespace) -> int:
     if options.foreground:
         supervisor.stop_on_signals()
         supervisor.end(supervisor.Supervisor(state_dir, lock, Report(sys.stdout)).run())
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     process = client.start(state_dir, lock, owned=False)
     try:
         cluster = client.follow(state_dir, process, sys.stderr)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.devcluster.spec import Size
 from tests.devcluster.waiting import POLL_SECONDS
 
 LOCKS = ".locks"
+NAME = r"[a-z0-9]([a-z0-9.-]{0,30}[a-z0-9])?"
 PROBES = 5
 """A lock may be held for a moment by somebody who looks whether it is held."""
 
@@ -46,7 +48,9 @@ def try_lock(name: str) -> int | None:
 
 
 def claim_name(name: str) -> int:
-    """Hold a cluster's name; raises `StateError` if it is up, or being stopped."""
+    """Hold a cluster's name; raises `StateError` if it is no name, is up, or being stopped."""
+    if not re.fullmatch(NAME, name):
+        raise StateError(f"cluster {name!r}", "has no valid name", "use up to 32 of a-z, 0-9, `-` and `.`")
     for _ in range(PROBES):
         if (descriptor := try_lock(f"name-{name}")) is not None:
             return descriptor

@@ -127,7 +127,7 @@ def parse(document: object, *, source: str) -> ClusterSpec:
 
 def default_name(path: Path) -> str:
     """The cluster's name if none is given: the file's, as far as it can be one."""
-    return re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")[:32].strip("-") or "cluster"
+    return re.sub(r"[^a-z0-9.]+", "-", path.stem.lower()).strip(".-")[:32].strip(".-") or "cluster"
 
 
 def _problem(location: tuple[int | str, ...], message: str) -> str:

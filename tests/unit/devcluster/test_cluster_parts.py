@@ -87,6 +87,11 @@ class TestClusterFile:
         assert str(refused.value).startswith("x.yaml:\n")
         assert problem in str(refused.value)
 
+    def test_the_name_is_the_files_as_far_as_it_can_be_one(self) -> None:
+        assert default_name(Path("x/My Cluster.yaml")) == "my-cluster"
+        assert default_name(Path("control-1.34.yaml")) == "control-1.34"
+        assert default_name(Path("---.yaml")) == "cluster"
+
     def test_programs_of_the_control_plane_are_of_the_asked_version(self) -> None:
         newest = wanted_programs(CONTROL, [])
         oldest = wanted_programs(CONTROL.model_copy(update={"kubernetes": "1.34"}), [])
@@ -242,6 +247,11 @@ class TestClaims:
         for descriptor in (held, second):
             os.close(descriptor)
         assert not claims.is_claimed("a")
+
+    @pytest.mark.parametrize("name", ["", "..", "a/b", "A", "-a", "a" * 33])
+    def test_what_could_be_a_path_is_no_name(self, name: str) -> None:
+        with pytest.raises(StateError, match="has no valid name"):
+            claims.claim_name(name)
 
     def test_two_clusters_have_two_slots(self) -> None:
         (one, first), (two, second) = claims.claim_slot(Size.CONTROL), claims.claim_slot(Size.CONTROL)

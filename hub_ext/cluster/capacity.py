@@ -69,9 +69,25 @@ def can_scale(pool: Pool | None) -> bool:
     return pool is not None and pool.scale_up is not None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """The nodes of a pool, and those of them that are large enough for a workspace when they are empty."""
+
+    nodes: tuple[Node, ...]
+    offering: tuple[Node, ...]
+
+
+def candidates(nodes: Iterable[Node], asked: Resources) -> Candidates:
+    """Sort out the nodes of a pool, see `pool_nodes`, by what they offer."""
+    found = tuple(nodes)
+    return Candidates(
+        nodes=found, offering=tuple(one for one in found if asked.goes_into(one.usable, NOTHING))
+    )
+
+
 def available(
     asked: Resources,
-    nodes: Iterable[Node],
+    where: Candidates,
     used: Mapping[str, Resources],
     *,
     waiting: int = 0,
@@ -84,8 +100,6 @@ def available(
     ----------
     asked
         Kubernetes resources only: neither servers nor GPU equivalents.
-    nodes
-        Those of the pool, see `pool_nodes`.
     used
         What pods take of each node, by its name.
     waiting
@@ -93,29 +107,18 @@ def available(
     scales
         Whether nodes of this kind can be added: see `can_scale`.
     """
-    candidates = tuple(nodes)
-    offering = [node for node in candidates if _offers(node, asked)]
-    free = sum(_fits(node, used.get(node.name, NOTHING), asked) for node in offering) - waiting
+    free = sum(asked.goes_into(one.usable, used.get(one.name, NOTHING)) for one in where.offering) - waiting
+    number = len(where.offering)
     if free > 0:
-        return Availability(supply=Supply.FREE, free=free, exact=exact, nodes=len(offering))
+        return Availability(supply=Supply.FREE, free=free, exact=exact, nodes=number)
     if scales:
         supply = Supply.WILL_SCALE
-    elif offering:
+    elif number:
         supply = Supply.FULL
     else:
-        supply = Supply.NOT_OFFERED if candidates else Supply.NO_NODE
-    hint = "" if offering else _hint(candidates, asked)
-    return Availability(supply=supply, free=0, exact=exact, hint=hint, nodes=len(offering))
-
-
-def _offers(node: Node, asked: Resources) -> bool:
-    return _fits(node, NOTHING, asked) > 0
-
-
-def _fits(node: Node, used: Resources, asked: Resources) -> int:
-    """Count how often `asked` goes into what is left; what a node does not name it does not have."""
-    counts = ((node.usable[name] - used[name]) // number for name, number in asked.items())
-    return max(0, int(min(counts, default=0)))
+        supply = Supply.NOT_OFFERED if where.nodes else Supply.NO_NODE
+    hint = "" if number else _hint(where.nodes, asked)
+    return Availability(supply=supply, free=0, exact=exact, hint=hint, nodes=number)
 
 
 def _hint(nodes: Iterable[Node], asked: Resources) -> str:

@@ -5,7 +5,7 @@ Pure: no clock, no network.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from ..catalog.model import Pool
 from ..names import LABEL_POOL
 from ..quota.arithmetic import GPU_EQUIVALENTS, SERVERS, Resources
 from ..quota.namespace import ResourceQuota
-from .capacity import UNKNOWN, Availability, available, can_scale, pool_nodes
+from .capacity import UNKNOWN, Availability, Candidates, available, can_scale, candidates, pool_nodes
 from .kinds import Kind
 from .nodes import Node
 from .pods import Pod
@@ -73,25 +73,27 @@ class Snapshot:
         pool: Pool | None,
         *,
         pool_name: str = "",
-        promised: int = 0,
-        nodes: Sequence[Node] | None = None,
+        where: Candidates | None = None,
     ) -> Availability:
         """Say how many more workspaces that ask for `asked` could be placed now.
 
-        `promised` are starts that have no pod yet; pods of the pool that wait for a node are known here.
-        `nodes` are those of the pool, where the caller knows them already.
+        Pods of the pool that wait for a node come first. `where` is given by a caller who knows it already.
         """
         if self.nodes is None:
             return UNKNOWN
-        plain = of_kubernetes(asked)
         return available(
-            plain,
-            pool_nodes(self.nodes.values(), pool, plain) if nodes is None else nodes,
+            of_kubernetes(asked),
+            self.candidates(asked, pool) if where is None else where,
             self.used,
-            waiting=promised + self.waiting_for(pool_name),
+            waiting=self.waiting_for(pool_name),
             exact=(Kind.OUTSIDE, "") in self.visible,
             scales=can_scale(pool),
         )
+
+    def candidates(self, asked: Resources, pool: Pool | None) -> Candidates:
+        """Give the nodes where a workspace may be placed, whatever is free there."""
+        plain = of_kubernetes(asked)
+        return candidates(pool_nodes((self.nodes or {}).values(), pool, plain), plain)
 
     def waiting_for(self, pool_name: str) -> int:
         """Count the pods of a pool that have no node yet and are not held back by a queue."""
@@ -105,14 +107,12 @@ class Snapshot:
         """Say where a workspace may run, for explaining why it does not."""
         if self.nodes is None:
             return Place(scales=can_scale(pool), volume_zone=volume_zone)
-        plain = of_kubernetes(asked)
-        nodes = pool_nodes(self.nodes.values(), pool, plain)
-        empty = available(plain, nodes, {})
+        where = self.candidates(asked, pool)
         return Place(
-            nodes=len(nodes),
-            offering=empty.nodes,
+            nodes=len(where.nodes),
+            offering=len(where.offering),
             scales=can_scale(pool),
-            zones=frozenset(node.zone for node in nodes if node.zone),
+            zones=frozenset(node.zone for node in where.nodes if node.zone),
             volume_zone=volume_zone,
         )
 

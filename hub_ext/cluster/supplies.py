@@ -12,11 +12,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from ..catalog.model import Pool
-from ..gpu.resources import is_accelerator
 from ..quota.arithmetic import Resources
-from .capacity import Availability, pool_nodes
-from .nodes import Node
-from .snapshot import Snapshot, of_kubernetes
+from .capacity import Availability, Candidates
+from .snapshot import Snapshot
 
 FRESH: Final = timedelta(seconds=1)
 """How old an answer may be: less than people notice, and the start itself is checked anew."""
@@ -27,7 +25,7 @@ class Supplies:
 
     def __init__(self) -> None:
         self._nodes: object = None
-        self._pools: dict[tuple[str, frozenset[str]], tuple[Node, ...]] = {}
+        self._candidates: dict[tuple[str, Resources], Candidates] = {}
         self._answers: dict[tuple[str, Resources], tuple[datetime, Availability]] = {}
 
     def of(self, snapshot: Snapshot, asked: Resources, pool: Pool | None, pool_name: str) -> Availability:
@@ -36,18 +34,10 @@ class Supplies:
         known = self._answers.get(key)
         if known is not None and snapshot.taken - known[0] < FRESH:
             return known[1]
-        nodes = self._of_pool(snapshot, asked, pool, pool_name)
-        answer = snapshot.availability(asked, pool, pool_name=pool_name, nodes=nodes)
+        if snapshot.nodes is not self._nodes:
+            self._nodes, self._candidates = snapshot.nodes, {}
+        if key not in self._candidates:
+            self._candidates[key] = snapshot.candidates(asked, pool)
+        answer = snapshot.availability(asked, pool, pool_name=pool_name, where=self._candidates[key])
         self._answers[key] = (snapshot.taken, answer)
         return answer
-
-    def _of_pool(
-        self, snapshot: Snapshot, asked: Resources, pool: Pool | None, pool_name: str
-    ) -> tuple[Node, ...]:
-        if snapshot.nodes is not self._nodes:
-            self._nodes, self._pools = snapshot.nodes, {}
-        plain = of_kubernetes(asked)
-        key = (pool_name, frozenset(name for name in plain if is_accelerator(name)))
-        if key not in self._pools:
-            self._pools[key] = pool_nodes((snapshot.nodes or {}).values(), pool, plain)
-        return self._pools[key]

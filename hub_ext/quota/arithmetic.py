@@ -99,6 +99,16 @@ class Resources:
         """Give the larger amount of each resource."""
         return Resources({name: max(self[name], other[name]) for name in {**self._amounts, **other._amounts}})
 
+    def goes_into(self, whole: Resources, taken: Resources) -> int:
+        """Count how often this goes into what is left of `whole`, which has nothing of what it does not name."""
+        counts = []
+        for name, amount in self._amounts.items():
+            left = whole._amounts.get(name, 0) - taken._amounts.get(name, 0)
+            if left < amount:
+                return 0
+            counts.append(left // amount)
+        return int(min(counts, default=0))
+
     def override(self, other: Resources, names: Iterable[str]) -> Resources:
         """Give this with the amounts of `names` taken from `other` where it has them."""
         taken = {name: other[name] for name in names if name in other}

@@ -125,8 +125,8 @@ def test_availability_counts_who_waits_and_says_if_it_is_exact(state: ClusterSta
     state.put(Kind.PODS, make_pod("jupyter-c", uid="3", labels=POOL, spec=gated), NOW)
     pool = Pool.model_validate({"nodeSelector": {"pool": "gpu"}})
     asked = Resources({GPU: 1, "servers": 1, "gpuEquivalents": 1})
-    found = state.snapshot(NOW).availability(asked, pool, pool_name="gpu", promised=1)
-    assert (found.free, found.exact) == (1, False)
+    found = state.snapshot(NOW).availability(asked, pool, pool_name="gpu")
+    assert (found.free, found.exact) == (2, False)
     state.seen(Kind.OUTSIDE)
     assert state.snapshot(NOW).availability(asked, pool, pool_name="gpu").exact
 

@@ -53,7 +53,7 @@ def pytest_runtest_makereport(
 @pytest.fixture(scope="session")
 def hub() -> Iterator[Hub]:
     _, spec = load(CLUSTER)
-    prepare(spec)
+    prepare(spec, "image:hub")
     with running(CLUSTER) as cluster, running_hub(cluster) as running_one:
         yield running_one
 

@@ -29,8 +29,10 @@ def missing_steps(spec: ClusterSpec) -> list[Step]:
     return steps_missing(_wanted(spec), build.all_steps())
 
 
-def prepare(spec: ClusterSpec) -> None:
+def prepare(spec: ClusterSpec, *also: str) -> None:
     """Have everything built and installed that the demo needs, showing how far that is.
+
+    `also` names further things of `tests.devcluster.build`.
 
     Raises `HostError` or `BuildError`.
     """
@@ -41,7 +43,7 @@ def prepare(spec: ClusterSpec) -> None:
     tools = {*NODE_TOOLS, *(tool for addon in load_addons(spec.addons) for tool in addon.tools)}
     build.ensure_tools([*sorted(tools), *(IMAGE_TOOLS if missing else ())])
     ensure_proxy()
-    build.ensure(_wanted(spec))
+    build.ensure([*_wanted(spec), *also])
     if missing:
         build.prune()
 

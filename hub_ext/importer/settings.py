@@ -152,17 +152,30 @@ def _tolerations(value: Any, loc: Loc, findings: Findings) -> Any:
     return read
 
 
-def _items(value: Any, loc: Loc, findings: Findings) -> Any:
+def _items(*texts: str) -> Reader:
     """Read volumes or mounts: a list, or a mapping that KubeSpawner sorts by its keys."""
-    items = [value[key] for key in sorted(value)] if isinstance(value, Mapping) else value
-    if isinstance(items, list) and all(isinstance(item, Mapping) for item in items):
-        return [dict(item) | {"#": (*loc, number)} for number, item in enumerate(items)]
-    findings.add(Code.WRONG_SHAPE, loc, f"a list of mappings, not {value!r}")
-    return DROP
+
+    def read(value: Any, loc: Loc, findings: Findings) -> Any:
+        items = [value[key] for key in sorted(value)] if isinstance(value, Mapping) else value
+        if not isinstance(items, list):
+            findings.add(Code.WRONG_SHAPE, loc, f"a list of mappings, not {value!r}")
+            return DROP
+        right = []
+        for number, item in enumerate(items):
+            if isinstance(item, Mapping) and all(isinstance(item.get(key), str) for key in texts):
+                right.append(dict(item) | {"#": (*loc, number)})
+            else:
+                findings.add(
+                    Code.WRONG_SHAPE, (*loc, number), f"a mapping with {' and '.join(texts)}, not {item!r}"
+                )
+        return right
+
+    return read
 
 
 def _pull_secrets(value: Any, loc: Loc, findings: Findings) -> Any:
-    names = [item.get("name") if isinstance(item, Mapping) else item for item in value or []]
+    items = value if isinstance(value, list) else [] if value is None else [None]
+    names = [item.get("name") if isinstance(item, Mapping) else item for item in items]
     if all(isinstance(name, str) for name in names):
         return names
     findings.add(Code.WRONG_SHAPE, loc, f"a list of names, not {value!r}")
@@ -207,8 +220,8 @@ READERS: Final[Mapping[str, Reader]] = {
     "environment": read_environment,
     "extra_labels": read_labels,
     "extra_annotations": read_annotations,
-    "volumes": _items,
-    "volume_mounts": _items,
+    "volumes": _items("name"),
+    "volume_mounts": _items("name", "mountPath"),
     "runtime_class": _TEXT,
     "priority_class_name": _TEXT,
     "scheduler_name": _TEXT,

@@ -85,29 +85,23 @@ def candidates(nodes: Iterable[Node], asked: Resources) -> Candidates:
     )
 
 
+def count_free(asked: Resources, where: Candidates, used: Mapping[str, Resources]) -> int:
+    """Count how often `asked` (Kubernetes resources only) goes into what pods leave of each node."""
+    return sum(asked.goes_into(one.usable, used.get(one.name, NOTHING)) for one in where.offering)
+
+
 def available(
-    asked: Resources,
-    where: Candidates,
-    used: Mapping[str, Resources],
-    *,
-    waiting: int = 0,
-    exact: bool = True,
-    scales: bool = False,
+    asked: Resources, where: Candidates, free: int, *, exact: bool = True, scales: bool = False
 ) -> Availability:
-    """Say how many workspaces that ask for `asked` could be placed now.
+    """Say what the cluster has for workspaces that ask for `asked`.
 
     Parameters
     ----------
-    asked
-        Kubernetes resources only: neither servers nor GPU equivalents.
-    used
-        What pods take of each node, by its name.
-    waiting
-        Workspaces of the same kind that are promised or wait for a node: they come first.
+    free
+        See `count_free`, less those who wait already.
     scales
         Whether nodes of this kind can be added: see `can_scale`.
     """
-    free = sum(asked.goes_into(one.usable, used.get(one.name, NOTHING)) for one in where.offering) - waiting
     number = len(where.offering)
     if free > 0:
         return Availability(supply=Supply.FREE, free=free, exact=exact, nodes=number)

@@ -9,7 +9,7 @@ Pure: no clock, no network.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..catalog.compose import Workspace
@@ -35,9 +35,13 @@ class Rules:
     cluster: Quota | None = None
     """Bounds all users together."""
 
+    _limits: dict[str, tuple[Limit, ...]] = field(default_factory=dict, compare=False, repr=False)
+
     def limits(self, team: str) -> tuple[Limit, ...]:
-        """Give the limits that apply to members of a team."""
-        return limits_for(self.catalog, team, cluster=self.cluster)
+        """Give the limits that apply to members of a team; a catalog does not change, so once is enough."""
+        if team not in self._limits:
+            self._limits[team] = limits_for(self.catalog, team, cluster=self.cluster)
+        return self._limits[team]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

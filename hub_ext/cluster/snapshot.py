@@ -15,7 +15,16 @@ from ..catalog.model import Pool
 from ..names import LABEL_POOL
 from ..quota.arithmetic import GPU_EQUIVALENTS, SERVERS, Resources
 from ..quota.namespace import ResourceQuota
-from .capacity import UNKNOWN, Availability, Candidates, available, can_scale, candidates, pool_nodes
+from .capacity import (
+    UNKNOWN,
+    Availability,
+    Candidates,
+    available,
+    can_scale,
+    candidates,
+    count_free,
+    pool_nodes,
+)
 from .kinds import Kind
 from .nodes import Node
 from .pods import Pod
@@ -67,28 +76,18 @@ class Snapshot:
         """Give the limit ranges of a namespace, in API spelling."""
         return tuple(one for (where, _), one in self.limit_ranges.items() if where == namespace)
 
-    def availability(
-        self,
-        asked: Resources,
-        pool: Pool | None,
-        *,
-        pool_name: str = "",
-        where: Candidates | None = None,
-    ) -> Availability:
-        """Say how many more workspaces that ask for `asked` could be placed now.
-
-        Pods of the pool that wait for a node come first. `where` is given by a caller who knows it already.
-        """
+    def availability(self, asked: Resources, pool: Pool | None, *, pool_name: str = "") -> Availability:
+        """Say how many more workspaces that ask for `asked` could be placed now."""
         if self.nodes is None:
             return UNKNOWN
-        return available(
-            of_kubernetes(asked),
-            self.candidates(asked, pool) if where is None else where,
-            self.used,
-            waiting=self.waiting_for(pool_name),
-            exact=(Kind.OUTSIDE, "") in self.visible,
-            scales=can_scale(pool),
-        )
+        where = self.candidates(asked, pool)
+        free = count_free(of_kubernetes(asked), where, self.used)
+        return self.supply(asked, pool, where, free - self.waiting_for(pool_name))
+
+    def supply(self, asked: Resources, pool: Pool | None, where: Candidates, free: int) -> Availability:
+        """Say what the cluster has, for a caller who has counted."""
+        exact = (Kind.OUTSIDE, "") in self.visible
+        return available(of_kubernetes(asked), where, free, exact=exact, scales=can_scale(pool))
 
     def candidates(self, asked: Resources, pool: Pool | None) -> Candidates:
         """Give the nodes where a workspace may be placed, whatever is free there."""

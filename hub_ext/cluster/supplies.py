@@ -8,13 +8,14 @@ Pure: no clock, no network.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
 from ..catalog.model import Pool
-from ..quota.arithmetic import Resources
-from .capacity import Availability, Candidates
-from .snapshot import Snapshot
+from ..quota.arithmetic import NOTHING, Resources
+from .capacity import UNKNOWN, Availability, Candidates
+from .snapshot import Snapshot, of_kubernetes
 
 FRESH: Final = timedelta(seconds=1)
 """How old an answer may be: less than people notice, and the start itself is checked anew."""
@@ -25,19 +26,47 @@ class Supplies:
 
     def __init__(self) -> None:
         self._nodes: object = None
-        self._candidates: dict[tuple[str, Resources], Candidates] = {}
-        self._answers: dict[tuple[str, Resources], tuple[datetime, Availability]] = {}
+        self._counted: dict[_Kind, _Counted] = {}
+        self._answers: dict[_Kind, tuple[datetime, Availability]] = {}
 
     def of(self, snapshot: Snapshot, asked: Resources, pool: Pool | None, pool_name: str) -> Availability:
         """Say how many more workspaces of a kind could be placed, as of at most a second ago."""
-        key = (pool_name, asked)
-        known = self._answers.get(key)
+        kind = (pool_name, asked)
+        known = self._answers.get(kind)
         if known is not None and snapshot.taken - known[0] < FRESH:
             return known[1]
+        if snapshot.nodes is None:
+            return UNKNOWN
         if snapshot.nodes is not self._nodes:
-            self._nodes, self._candidates = snapshot.nodes, {}
-        if key not in self._candidates:
-            self._candidates[key] = snapshot.candidates(asked, pool)
-        answer = snapshot.availability(asked, pool, pool_name=pool_name, where=self._candidates[key])
-        self._answers[key] = (snapshot.taken, answer)
+            self._nodes, self._counted = snapshot.nodes, {}
+        if kind not in self._counted:
+            self._counted[kind] = _Counted(of_kubernetes(asked), snapshot.candidates(asked, pool))
+        counted = self._counted[kind]
+        free = counted.count(snapshot.used) - snapshot.waiting_for(pool_name)
+        answer = snapshot.supply(asked, pool, counted.where, free)
+        self._answers[kind] = (snapshot.taken, answer)
         return answer
+
+
+_Kind = tuple[str, Resources]
+
+
+class _Counted:
+    """How often one kind of workspace goes into each node; counted again where the use of a node changes."""
+
+    def __init__(self, asked: Resources, where: Candidates) -> None:
+        self.where = where
+        self._asked = asked
+        self._counts: dict[str, tuple[Resources, int]] = {}
+
+    def count(self, used: Mapping[str, Resources]) -> int:
+        """Add up over all nodes."""
+        total = 0
+        for node in self.where.offering:
+            taken = used.get(node.name, NOTHING)
+            known = self._counts.get(node.name)
+            if known is None or known[0] is not taken:
+                known = (taken, self._asked.goes_into(node.usable, taken))
+                self._counts[node.name] = known
+            total += known[1]
+        return total

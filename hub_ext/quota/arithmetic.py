@@ -100,7 +100,7 @@ class Resources:
         return Resources({name: max(self[name], other[name]) for name in {**self._amounts, **other._amounts}})
 
     def goes_into(self, whole: Resources, taken: Resources) -> int:
-        """Count how often this goes into what is left of `whole`, which has nothing of what it does not name."""
+        """Count how often this goes into what is left of `whole`."""
         counts = []
         for name, amount in self._amounts.items():
             left = whole._amounts.get(name, 0) - taken._amounts.get(name, 0)

@@ -9,7 +9,7 @@ import pytest
 
 from hub_ext.catalog.model import Pool
 from hub_ext.cluster import capacity
-from hub_ext.cluster.capacity import Availability, Supply, can_scale, candidates, pool_nodes
+from hub_ext.cluster.capacity import Availability, Supply, can_scale, candidates, count_free, pool_nodes
 from hub_ext.cluster.kinds import Kind
 from hub_ext.cluster.nodes import (
     MIG_PATIENCE,
@@ -196,8 +196,11 @@ def test_closed_and_silent_nodes_take_nothing(spec: dict[str, Any], takes: bool)
 # How many fit -----------------------------------------------------------------------------------------------
 
 
-def available(asked: Resources, nodes: list[Node], used: dict[str, Resources], **more: Any) -> Availability:
-    return capacity.available(asked, candidates(nodes, asked), used, **more)
+def available(
+    asked: Resources, nodes: list[Node], used: dict[str, Resources], waiting: int = 0, **more: Any
+) -> Availability:
+    where = candidates(nodes, asked)
+    return capacity.available(asked, where, count_free(asked, where, used) - waiting, **more)
 
 
 ASKED = Resources({"cpu": 8000, "memory": 64 * 1024**3, GPU: 1})

@@ -141,7 +141,7 @@ def _scratch(scratch: Scratch, labels: Mapping[str, str]) -> Part:
         source: Object = {"emptyDir": {"sizeLimit": format_bytes(scratch.size_limit)}}
     else:
         spec = _claim_spec(access_mode="ReadWriteOnce", class_name=scratch.class_, size=scratch.size_limit)
-        template = {"metadata": {"labels": dict(labels)}, "spec": spec}
+        template = ({"metadata": {"labels": dict(labels)}} if labels else {}) | {"spec": spec}
         source = {"ephemeral": {"volumeClaimTemplate": template}}
     return _part("workspace-scratch", source, scratch.mount_path)
 

@@ -13,7 +13,7 @@ from typing import TextIO
 
 from hub_ext.catalog.load import load_catalog
 from hub_ext.catalog.model import Catalog
-from tests.demo.hub import FOLDER, Hub, free_port, running_hub
+from tests.demo.hub import FOLDER, Hub, running_hub
 from tests.demo.preparation import BUILD_BYTES, CLUSTER, missing_steps, prepare
 from tests.demo.users import ADA, USERS, VERA
 from tests.devcluster import build, cache
@@ -22,6 +22,7 @@ from tests.devcluster.build.progress import duration
 from tests.devcluster.client import running
 from tests.devcluster.errors import DevClusterError, HostError
 from tests.devcluster.host import check_host
+from tests.devcluster.record import is_free
 from tests.devcluster.spec import ClusterSpec, load
 from tests.devcluster.supervisor import Stop, ignore_signals, stop_on_signals
 
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         check_host(spec, cache.cache_root())
         say(announcement(spec, missing_steps(spec)))
         prepare(spec)
-        port = options.port or free_port(PORT)
+        port = choose_port(options.port)
         with (
             running(CLUSTER) as cluster,
             running_hub(cluster, address=options.address, port=port) as hub,
@@ -65,6 +66,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(f"The demo failed: {error}", to=sys.stderr)
         return 1
     return 0
+
+
+def choose_port(wanted: int | None) -> int:
+    """The wanted port, or the first free one from `PORT` on; raises `HostError`."""
+    candidates = range(PORT, PORT + 100) if wanted is None else (wanted,)
+    for port in candidates:
+        if is_free(port):
+            return port
+    raise HostError(
+        f"port {wanted or PORT} is in use", "give a free one with --port; `ss -ltnp` shows who has which"
+    )
 
 
 def announcement(spec: ClusterSpec, missing: Sequence[Step]) -> str:

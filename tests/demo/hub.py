@@ -23,7 +23,6 @@ from tests.devcluster.addons.registry import Registry
 from tests.devcluster.build import ensure_image
 from tests.devcluster.cluster import Cluster
 from tests.devcluster.processes import Process
-from tests.devcluster.record import is_free
 from tests.devcluster.waiting import until
 
 FOLDER = Path(__file__).parent
@@ -89,11 +88,6 @@ def running_hub(cluster: Cluster, *, address: str = "127.0.0.1", port: int = 0) 
         yield hub
     finally:
         process.stop(timeout=15)
-
-
-def free_port(preferred: int) -> int:
-    """The preferred port, or the next one that nobody listens on."""
-    return next(port for port in range(preferred, preferred + 100) if is_free(port))
 
 
 def _write_catalog(cluster: Cluster, folder: Path) -> Path:

@@ -22,8 +22,8 @@ c.KubeSpawner.cmd = "jupyterhub-singleuser"
 c.Spawner.default_url = "/lab"
 c.Spawner.start_timeout = 300  # the first start on a node pulls the image
 
-c.JupyterHub.authenticator_class = "dummy"
-c.DummyAuthenticator.password = USERS[0].password
+c.JupyterHub.authenticator_class = "shared-password"
+c.SharedPasswordAuthenticator.user_password = USERS[0].password
 c.Authenticator.allowed_users = {user.name for user in USERS}
 c.JupyterHub.load_groups = {user.group: {"users": [user.name]} for user in USERS}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections import Counter
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from hub_ext.catalog.load import load_catalog
 from hub_ext.catalog.model import Catalog, MigGpu, Pool, TimeSlicedGpu
 from tests.demo import preparation
-from tests.demo.__main__ import announcement
+from tests.demo.__main__ import announcement, choose_port
 from tests.demo.hub import FOLDER
 from tests.demo.users import USERS
 from tests.devcluster import build
@@ -77,3 +78,13 @@ def test_refuses_to_start_building_on_a_full_disk(
     monkeypatch.setattr(preparation, "BUILD_BYTES", 2**60)
     with pytest.raises(HostError, match="GPU_WORKSPACES_CACHE"):
         preparation.prepare(spec)
+
+
+def test_a_taken_port_is_refused_at_once_and_otherwise_passed_over() -> None:
+    with socket.socket() as taken:
+        taken.bind(("0.0.0.0", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(HostError, match=f"port {port} is in use"):
+            choose_port(port)
+        assert choose_port(None) >= 8000

@@ -22,9 +22,17 @@ from .watch import utc_now
 class Bookings:
     """Promises room to starts. Await `ClusterWatch.loaded` before the first one."""
 
-    def __init__(self, state: ClusterState, *, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(
+        self,
+        state: ClusterState,
+        *,
+        clock: Callable[[], datetime] = utc_now,
+        as_of: Callable[[], datetime] | None = None,
+    ) -> None:
+        """`as_of` says until when the state is known; a promise does not run out while nothing is heard."""
         self._state = state
         self._clock = clock
+        self._as_of = as_of or clock
         self._ledger = Ledger()
 
     def reserve(
@@ -67,5 +75,5 @@ class Bookings:
     def _settled(self) -> datetime:
         now = self._clock()
         self._state.expire(now)
-        self._ledger = self._ledger.reconcile(self._state.observed, now=now)
+        self._ledger = self._ledger.reconcile(self._state.observed, now=self._as_of())
         return now

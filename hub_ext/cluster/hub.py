@@ -56,7 +56,7 @@ class HubCluster:
         self.starts = starts or StartLog()
         self.metrics = metrics
         self.clock = clock
-        self.bookings = Bookings(watch.state, clock=clock)
+        self.bookings = Bookings(watch.state, clock=clock, as_of=watch.as_of)
         self._supplies = Supplies()
 
     @property
@@ -96,7 +96,14 @@ class HubCluster:
             whose it is: its containers decide what is asked for, sidecars included.
         requested
             When the user asked; now, if that is not known.
+
+        Raises
+        ------
+        RuntimeError
+            `ready` was not awaited: what runs already is not known.
         """
+        if not self.watch.is_loaded:
+            raise RuntimeError("HubCluster.ready() was not awaited before the first start")
         holding = holding_of(pod, self.rules.weights)
         refusal = self.bookings.reserve(holding, self.rules.limits(holding.owner.team), fits=fits)
         if refusal is not None:

@@ -55,6 +55,8 @@ class _Followed:
     names: set[str]
     health: Health = Health.LOADING
     problem: str = ""
+    since: datetime | None = None
+    """When it came into this health."""
 
 
 def utc_now() -> datetime:
@@ -86,8 +88,21 @@ class ClusterWatch:
             ]
 
     async def loaded(self) -> None:
-        """Wait until every collection has been loaded once or was denied."""
+        """Wait until every collection has been loaded once or was denied.
+
+        Raises
+        ------
+        DeniedError
+            The account may not see pods, without which nothing can be promised.
+        """
         await self._loaded.wait()
+        for one in self._followed:
+            if one.source.required and one.health is Health.DENIED:
+                raise DeniedError(
+                    f"may not be listed and watched: {one.problem}",
+                    kind=one.source.kind.value,
+                    namespace=one.source.namespace,
+                )
 
     @property
     def is_loaded(self) -> bool:
@@ -105,6 +120,15 @@ class ClusterWatch:
     def health(self) -> dict[str, Health]:
         """Say how well each collection is known, by its name."""
         return {one.source.label: one.health for one in self._followed}
+
+    def as_of(self) -> datetime:
+        """Say until when the pods are known: now, or since when the API server does not answer."""
+        silent = [
+            one.since
+            for one in self._followed
+            if one.source.required and one.health is not Health.LIVE and one.since is not None
+        ]
+        return min(silent, default=self._clock())
 
     # What is handed out
 
@@ -219,6 +243,8 @@ class ClusterWatch:
         if (health, problem) != (one.health, one.problem):
             level = logging.INFO if health is Health.LIVE or not one.source.required else logging.WARNING
             log.log(level, "cluster watch: source=%s health=%s problem=%s", one.source.label, health, problem)
+        if health is not one.health:
+            one.since = self._clock()
         one.health, one.problem = health, problem
         if all(each.health in {Health.LIVE, Health.DENIED, Health.STALE} for each in self._followed):
             self._loaded.set()

@@ -97,7 +97,9 @@ def metrics() -> Metrics:
 def hub(catalog: Catalog, clock: Clock, metrics: Metrics) -> HubCluster:
     state = ClusterState(weights_of(catalog))
     rules = Rules(catalog=catalog, weights=weights_of(catalog), cluster=Quota(servers=50))
-    return HubCluster(ClusterWatch(state, [], clock=clock), rules, metrics=metrics, clock=clock)
+    watch = ClusterWatch(state, [], clock=clock)
+    watch._loaded.set()
+    return HubCluster(watch, rules, metrics=metrics, clock=clock)
 
 
 def manifest(user: str = "ada", server: str = "", **more: Any) -> dict[str, Any]:
@@ -156,6 +158,12 @@ def test_the_page_sees_what_is_promised_and_not_the_own_server(hub: HubCluster, 
     assert summary(offer) == ("up to 7 free now · 1 more for you · 1 more for your team · 48 more in all")
     own = hub.offer(workspace, ADA, namespace="hub")
     assert (own.room.user, own.room.team) == (2, 2)
+
+
+def test_nothing_is_promised_before_the_cluster_is_known(hub: HubCluster, workspace: Workspace) -> None:
+    hub.watch._loaded.clear()
+    with pytest.raises(RuntimeError, match=r"ready\(\) was not awaited"):
+        hub.begin(manifest(), workspace)
 
 
 async def test_a_start_is_told_and_recorded(
@@ -238,7 +246,6 @@ async def test_kubespawner_reads_the_same_pods(hub: HubCluster) -> None:
     seen(hub, manifest(node="n1"))
     pods = SharedPods(hub.watch)
     assert pods.pods["hub/jupyter-ada"]["metadata"]["uid"] == "jupyter-ada"
-    hub.watch._loaded.set()
     await pods.start()
     assert pods.first_load_future.done()
     await pods.stop()

@@ -39,8 +39,8 @@ def without_false_alarms(record: logging.LogRecord) -> bool:
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, LinkOnly):
         return False
-    if hasattr(error, "jupyterhub_message"):
-        record.exc_info = None
+    if error is None or hasattr(error, "jupyterhub_message"):
+        record.exc_info = None  # JupyterHub 5 also asks for a trace where there is none to show
     return True
 
 

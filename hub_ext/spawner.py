@@ -108,8 +108,6 @@ class WorkspaceSpawner(KubeSpawner):
     def _judge(self) -> Selection | Refusal:
         return select(self._catalog, self._person, self.user_options, today=_today(), last=self.accepted)
 
-    # --- the page -----------------------------------------------------------------------------------------
-
     @default("options_form")
     def _default_options_form(self) -> Callable[[WorkspaceSpawner], str]:
         return WorkspaceSpawner._show_page
@@ -154,8 +152,6 @@ class WorkspaceSpawner(KubeSpawner):
         """Keep the options of a link for the page. A link from another site must never start anything."""
         self._link = options_from_link(query, prefixed=jupyterhub.version_info < (6,))
         raise LinkOnly
-
-    # --- the choice ---------------------------------------------------------------------------------------
 
     @default("apply_user_options")
     def _default_apply_user_options(self) -> Callable[[WorkspaceSpawner, Mapping[str, Any]], None]:
@@ -207,8 +203,6 @@ class WorkspaceSpawner(KubeSpawner):
     def load_state(self, state: Mapping[str, Any]) -> None:
         super().load_state(state)
         self.accepted = state.get(STATE_KEY) or {}
-
-    # --- the pod and the home -----------------------------------------------------------------------------
 
     @property
     def _facts(self) -> UserFacts:

@@ -48,7 +48,9 @@ def parse_quantity(value: object) -> Fraction:
         Not a quantity (``16GB``, ``one``, ``true``), or larger than 64 bits hold.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise QuantityError(f"{value!r:.60} is not a quantity", help=f"Write {_FORMS}.")
+        raise QuantityError(
+            f"{'nothing' if value is None else f'{value!r:.60}'} is not a quantity", help=f"Write {_FORMS}."
+        )
     return _parse_quantity(repr(value) if isinstance(value, float) else str(value))
 
 

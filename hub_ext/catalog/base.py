@@ -9,6 +9,7 @@ Pure: no clock, no network.
 from __future__ import annotations
 
 import re
+import unicodedata
 from datetime import timedelta
 from typing import Annotated, Any, ClassVar, Final
 
@@ -24,9 +25,9 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema
 
-from ..errors import BadValueError, NameRuleError
-from ..names import is_dns_label, is_label_key, is_label_value
-from ..units import parse_count, parse_cpu, parse_duration, parse_memory
+from ..errors import BadValueError, NameRuleError, QuantityError
+from ..names import is_dns_label, is_dns_subdomain, is_label_key, is_label_value
+from ..units import parse_count, parse_cpu, parse_duration, parse_memory, parse_quantity
 
 
 class Model(BaseModel):
@@ -58,13 +59,21 @@ class ShortModel(Model):
         return {"anyOf": [cls.short, long], **description}
 
 
+SMALLEST_AMOUNT: Final = 2**20
+"""Bytes. Smaller amounts of memory or disk are mistakes."""
+
 _KEY: Final = r"[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?"
 _NAME: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_OBJECT_NAME: Final = r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
+_LABEL: Final = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
+_LABEL_KEY: Final = rf"(?:[a-z0-9.-]{{1,253}}/)?{_LABEL}"
+_MOUNT_PATH: Final = r"(?:/(?!\.{1,2}(?:/|$))[^/:]+)+"
 _ENV_NAME: Final = r"[A-Za-z_][A-Za-z0-9_]*"
 
 
 def _slug_help(text: str) -> str:
-    guess = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:63].strip("-")
+    plain = unicodedata.normalize("NFKD", text.casefold()).encode("ascii", "ignore").decode()
+    guess = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:63].strip("-")
     return f"Write {guess}." if guess else "Use lower-case letters, digits and dashes."
 
 
@@ -83,9 +92,31 @@ def _check_key(text: str) -> str:
         raise NameRuleError(
             f"{text!r} is not a key: lower-case letters, digits, '-', '_' and '.', at most 63, "
             "a letter or digit at both ends",
+            help="Write the reference into images, and here the key that it has there."
+            if "/" in text
+            else _slug_help(text),
+        )
+    return text
+
+
+def _check_object_name(text: str) -> str:
+    if not is_dns_subdomain(text):
+        raise NameRuleError(
+            f"{text!r} is not an object name: lower-case letters, digits, dashes and dots, at most 253",
             help=_slug_help(text),
         )
     return text
+
+
+def _memory(value: object) -> int:
+    """Read an amount; one that nothing can run in is a number whose unit was forgotten."""
+    amount = parse_quantity(value)
+    if 0 < amount < SMALLEST_AMOUNT and not str(value).endswith("m"):
+        number = str(value).rstrip("KMGTPEkib")
+        raise QuantityError(
+            f"{value!r} is next to nothing", help=f"Say which unit: {number}Gi or {number}Mi."
+        )
+    return parse_memory(value)
 
 
 def _check_label_key(text: str) -> str:
@@ -105,7 +136,8 @@ def _check_label_value(value: object) -> object:
     if isinstance(value, str) and not is_label_value(value):
         raise NameRuleError(
             f"{value!r} is not a label value: letters, digits, '-', '_' and '.', at most 63, "
-            "a letter or digit at both ends"
+            "a letter or digit at both ends",
+            help=f"Write {guess}." if (guess := re.sub(r"\s+", "-", value.strip())) != value else "",
         )
     return value
 
@@ -136,9 +168,19 @@ def _check_text(text: str) -> str:
     return text
 
 
-def quantity_schema(description: str) -> dict[str, Any]:
-    pattern = r"^[0-9]*\.?[0-9]*([eE][+-]?[0-9]+|[munkMGTPE]|[KMGTPE]i)?$"
-    return {"anyOf": [{"type": "string", "pattern": pattern}, {"type": "number"}], "description": description}
+_NUMBER: Final = r"[+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)"
+_QUANTITY: Final = rf"{_NUMBER}([eE][+-]?[0-9]+|[numkMGTPE]|[KMGTPE]i)?"
+
+
+def quantity_schema(description: str, *, number: str = "number") -> dict[str, Any]:
+    """Give the schema of a quantity; as a plain `number` it may be whole only (`integer`)."""
+    plain = {"type": number, "minimum": 0}
+    return {"anyOf": [_text_schema(_QUANTITY), plain], "description": description}
+
+
+def number_schema() -> dict[str, Any]:
+    """Give the schema of a number that may stand in quotes, for the sake of its digits."""
+    return {"anyOf": [{"type": "number", "minimum": 0}, _text_schema(rf"{_NUMBER}([eE][+-]?[0-9]+)?")]}
 
 
 def _text_schema(pattern: str) -> dict[str, Any]:
@@ -148,18 +190,21 @@ def _text_schema(pattern: str) -> dict[str, Any]:
 Flag = StrictBool
 """True or false, and no word that looks like it."""
 
-Text = Annotated[str, AfterValidator(_check_text)]
+Text = Annotated[str, AfterValidator(_check_text), WithJsonSchema({"type": "string", "pattern": r"\S"})]
 """Plain text for people, not empty. It is escaped wherever it is shown."""
 
 Name = Annotated[str, AfterValidator(_check_name), WithJsonSchema(_text_schema(_NAME))]
 """What becomes a label or an object name: profiles, pools, teams."""
 
+ObjectName = Annotated[str, AfterValidator(_check_object_name), WithJsonSchema(_text_schema(_OBJECT_NAME))]
+"""Name of an object on the cluster that somebody else made: a claim, a Secret, a class."""
+
 Key = Annotated[str, AfterValidator(_check_key), WithJsonSchema(_text_schema(_KEY))]
 """What other places of the catalog refer to: images, choices, options."""
 
-LabelKey = Annotated[str, AfterValidator(_check_label_key)]
-LabelValue = Annotated[str, BeforeValidator(_check_label_value)]
-MountPath = Annotated[str, AfterValidator(_check_mount_path), WithJsonSchema(_text_schema("/.+"))]
+LabelKey = Annotated[str, AfterValidator(_check_label_key), WithJsonSchema(_text_schema(_LABEL_KEY))]
+LabelValue = Annotated[str, BeforeValidator(_check_label_value), WithJsonSchema(_text_schema(f"({_LABEL})?"))]
+MountPath = Annotated[str, AfterValidator(_check_mount_path), WithJsonSchema(_text_schema(_MOUNT_PATH))]
 EnvName = Annotated[str, AfterValidator(_check_env_name), WithJsonSchema(_text_schema(_ENV_NAME))]
 
 Cpu = Annotated[
@@ -167,16 +212,16 @@ Cpu = Annotated[
 ]
 """Millicores."""
 
-Memory = Annotated[
-    int, BeforeValidator(parse_memory), WithJsonSchema(quantity_schema("An amount such as 16Gi."))
-]
+Memory = Annotated[int, BeforeValidator(_memory), WithJsonSchema(quantity_schema("An amount such as 16Gi."))]
 """Bytes."""
 
-Count = Annotated[int, BeforeValidator(parse_count), WithJsonSchema(quantity_schema("A whole number."))]
+Count = Annotated[
+    int, BeforeValidator(parse_count), WithJsonSchema(quantity_schema("A whole number.", number="integer"))
+]
 """Whole devices."""
 
 Duration = Annotated[
     timedelta,
     BeforeValidator(parse_duration),
-    WithJsonSchema(_text_schema(r"([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?")),
+    WithJsonSchema(_text_schema(r"(?=.)([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?")),
 ]

@@ -107,6 +107,7 @@ class Code(StrEnum):
     DRA_USED = "dra-used"
     DRA_KEYS = "dra-keys"
     # resources
+    CPU_LARGE = "cpu-large"
     LIMIT_BELOW_REQUEST = "limit-below-request"
     MEMORY_UNLIMITED = "memory-unlimited"
     SHARED_MEMORY_LARGE = "shared-memory-large"
@@ -133,12 +134,14 @@ class Code(StrEnum):
     RUNS_AS_ROOT = "runs-as-root"
     PRIVILEGE_ESCALATION = "privilege-escalation"
     TOKEN_MOUNTED = "token-mounted"  # noqa: S105 - the name of a code
+    LABEL_RESERVED = "label-reserved"
     SECRET_IN_ENVIRONMENT = "secret-in-environment"  # noqa: S105 - the name of a code
     ACCESS_EMPTY = "access-empty"
     ACCESS_IMPLICIT = "access-implicit"
     CURRENCIES_DIFFER = "currencies-differ"
     TEAM_EMPTY = "team-empty"
     QUOTA_GAP = "quota-gap"
+    QUOTA_IDLE = "quota-idle"
     QUOTA_TOO_SMALL = "quota-too-small"
 
 
@@ -249,6 +252,7 @@ RULES: dict[Code, Rule] = {
     Code.DRA_NOT_YET: Rule(W, "`via: dra` is reserved: resource claims are not supported yet."),
     Code.DRA_USED: Rule(E, "A profile is placed in a pool whose GPUs are had by resource claims only."),
     Code.DRA_KEYS: Rule(E, "`deviceClass` and `select` belong to `via: dra`."),
+    Code.CPU_LARGE: Rule(W, "More processors than machines have: `500m` is half a one, `500` is 500."),
     Code.LIMIT_BELOW_REQUEST: Rule(E, "A limit is below its request; Kubernetes refuses the pod."),
     Code.MEMORY_UNLIMITED: Rule(
         N, "No memory limit: the workspace can fill the node, and a quota on limits refuses it."
@@ -276,6 +280,7 @@ RULES: dict[Code, Rule] = {
     Code.RUNS_AS_ROOT: Rule(W, "The workspace runs as root."),
     Code.PRIVILEGE_ESCALATION: Rule(W, "Programs in the workspace can gain rights."),
     Code.TOKEN_MOUNTED: Rule(W, "The workspace carries a token for the Kubernetes API."),
+    Code.LABEL_RESERVED: Rule(E, "A label or annotation by which the hub or the chart finds its pods."),
     Code.SECRET_IN_ENVIRONMENT: Rule(
         W, "A variable looks like a secret; everybody who may see the pod can read it."
     ),
@@ -283,6 +288,7 @@ RULES: dict[Code, Rule] = {
     Code.ACCESS_IMPLICIT: Rule(W, "A GPU profile says nothing about access and is open to everyone."),
     Code.CURRENCIES_DIFFER: Rule(W, "Prices are in different currencies and cannot be added up."),
     Code.TEAM_EMPTY: Rule(W, "A team has neither groups nor users."),
-    Code.QUOTA_GAP: Rule(W, "A team's quota bounds some of the GPUs that it may start, but not all."),
+    Code.QUOTA_GAP: Rule(W, "A quota bounds some of the GPUs that the team may start, but not all."),
+    Code.QUOTA_IDLE: Rule(W, "A quota bounds a resource that no pool offers."),
     Code.QUOTA_TOO_SMALL: Rule(W, "A quota is smaller than a profile that the team may start."),
 }

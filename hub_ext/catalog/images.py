@@ -5,13 +5,13 @@ Pure: no clock, no network.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, WithJsonSchema
 
 from ..errors import BadValueError, NameRuleError
 from ..names import ImageReference, parse_image
-from .base import EnvName, Flag, Key, Model, Name, Text
+from .base import EnvName, Flag, Key, Model, ObjectName, Text
 
 
 def _check_reference(text: str) -> str:
@@ -26,8 +26,14 @@ def _check_version(text: str) -> str:
     return text
 
 
-ImageRef = Annotated[str, AfterValidator(_check_reference)]
-DottedVersion = Annotated[str, AfterValidator(_check_version)]
+_REFERENCE: Final = r"^[^\s@]+(@sha(256:[0-9a-f]{64}|512:[0-9a-f]{128}))?$"
+_VERSION: Final = r"^[0-9]+(\.[0-9]+){0,2}$"
+ImageRef = Annotated[
+    str, AfterValidator(_check_reference), WithJsonSchema({"type": "string", "pattern": _REFERENCE})
+]
+DottedVersion = Annotated[
+    str, AfterValidator(_check_version), WithJsonSchema({"type": "string", "pattern": _VERSION})
+]
 
 
 class Image(Model):
@@ -47,7 +53,7 @@ class Image(Model):
     """Oldest GPU driver that runs it; left out, it follows from `cuda`."""
     architectures: tuple[Key, ...] = ()
     """Processor architectures that the image is built for (`amd64`, `arm64`); empty is not known."""
-    pull_secrets: tuple[Name, ...] = ()
+    pull_secrets: tuple[ObjectName, ...] = ()
     """Secrets with the registry's credentials, in the namespace of the workspace."""
     command: tuple[Text, ...] = ()
     """Start command; empty keeps the one of the hub."""
@@ -70,7 +76,7 @@ class CustomImage(Model):
     """Where it may come from: registry, or registry and path, such as `registry.example.com/nlp`."""
     allow_tag: Flag = False
     """Accept a reference without digest."""
-    pull_secrets: tuple[Name, ...] = ()
+    pull_secrets: tuple[ObjectName, ...] = ()
     """Secrets with the registry's credentials."""
     help: str = ""
     """Shown beside the field."""

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ..errors import CatalogError, Finding, Severity
+from ..errors import BadValueError, CatalogError, Finding, Severity
 from . import rules
 from .codes import RULES, Code
 from .expand import expand
-from .lock import FILE_NAME, check_lock, parse_lock
+from .lock import FILE_NAME, RESTORE, check_lock, parse_lock
 from .model import API_VERSION, KIND, Catalog
 from .problems import Problem
 from .rules.context import Context
-from .source import MAPPINGS, Document, Source, merge, place, read_mapping, read_path, read_text
+from .source import BEGIN, MAPPINGS, Document, Source, merge, place, read_mapping, read_path, read_text
 from .validation import broken_entries, validate
 from .yaml_values import raw_text
 
@@ -96,7 +96,7 @@ def _position(finding: Finding) -> tuple[str, int, int]:
 
 
 def _finding(problem: Problem, where: tuple[str | None, int | None, str]) -> Finding:
-    file, line, path = where
+    file, line, path = where if problem.file is None else (problem.file, None, "")
     return Finding(
         severity=RULES[problem.code].severity,
         code=problem.code.value,
@@ -110,13 +110,15 @@ def _finding(problem: Problem, where: tuple[str | None, int | None, str]) -> Fin
 
 def _check(source: Source) -> tuple[Catalog | None, list[Problem]]:
     """Check the shape, and then by the rules what has the right shape."""
-    if not any(isinstance(document.data, Mapping) for document in source.documents):
+    if not source.data:
         return None, [] if any(d.problems for d in source.documents) else [_no_catalog()]
     catalog, problems = validate(source.data, lambda loc: _raw(source, loc))
     if catalog is not None:
         indexes = tuple(range(len(catalog.profiles)))
+        left_out: frozenset[str] = frozenset()
     else:
         catalog, indexes = _salvage(source.data, problems)
+        left_out = frozenset(str(loc[0]) for loc in broken_entries(problems) if loc)
     if catalog is None:
         return None, problems
     explicit = expand(catalog)
@@ -126,6 +128,7 @@ def _check(source: Source) -> tuple[Catalog | None, list[Problem]]:
         indexes=indexes,
         known={key: _names(source.data.get(key)) for key in MAPPINGS},
         known_versions=_versions(source.data.get("profiles")),
+        left_out=left_out,
     )
     return explicit, problems + rules.check(context)
 
@@ -133,21 +136,15 @@ def _check(source: Source) -> tuple[Catalog | None, list[Problem]]:
 def _check_lock(catalog: Catalog, file: Path) -> list[Problem]:
     try:
         return list(check_lock(catalog, parse_lock(file.read_text(encoding="utf-8"))))
-    except (OSError, ValueError) as error:
-        problem = Problem(
-            code=Code.UNREADABLE,
-            message=f"{file} cannot be read: {error}",
-            help="Restore it from version control; it is written by the command, not by hand.",
-        )
-        return [problem]
+    except BadValueError as error:
+        message, remedy = error.message, error.help
+    except (OSError, UnicodeDecodeError) as error:
+        message, remedy = str(error), RESTORE
+    return [Problem(code=Code.UNREADABLE, message=message, help=remedy, file=str(file))]
 
 
 def _no_catalog() -> Problem:
-    return Problem(
-        code=Code.NOT_A_CATALOG,
-        message="there is no catalog here",
-        help=f"Write a file that begins with apiVersion: {API_VERSION} and kind: {KIND}.",
-    )
+    return Problem(code=Code.NOT_A_CATALOG, message="there is no catalog here", help=BEGIN)
 
 
 def _raw(source: Source, loc: tuple[str | int, ...]) -> str | None:
@@ -178,11 +175,10 @@ def _names(section: Any) -> frozenset[str]:
     return frozenset(str(name) for name in section) if isinstance(section, Mapping) else frozenset()
 
 
-def _versions(section: Any) -> frozenset[tuple[str, int]]:
-    found = set()
+def _versions(section: Any) -> frozenset[tuple[str, int | None]]:
+    found: set[tuple[str, int | None]] = set()
     for item in section if isinstance(section, list) else ():
-        if isinstance(item, Mapping):
-            name, version = item.get("name"), item.get("version")
-            if isinstance(name, str) and isinstance(version, int):
-                found.add((name, version))
+        name, version = (item.get("name"), item.get("version")) if isinstance(item, Mapping) else ("", None)
+        readable = isinstance(version, int) and not isinstance(version, bool)
+        found.add((name if isinstance(name, str) else "", version if readable else None))
     return frozenset(found)

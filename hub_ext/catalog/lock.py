@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import yaml
 
+from ..errors import BadValueError
 from .codes import Code
 from .model import Catalog, GpuRequest, PartialResources, Profile, Resources
 from .problems import Problem
@@ -33,6 +35,7 @@ Lock = Mapping[str, Fingerprint]
 _TEXTS: Final = {"display_name", "description"}
 _POOL_FACTS: Final = {"product", "sharing", "replicas"}
 _DIGITS: Final = 16
+RESTORE: Final = "Restore it from version control; it is written by the command, not by hand."
 _HEAD: Final = """\
 # Fingerprints of the published profile versions. Commit this file beside the catalog.
 # A version that is listed here must not change any more: add a new one, and let the old one be replacedBy it.
@@ -132,20 +135,40 @@ def parse_lock(text: str) -> Lock:
 
     Raises
     ------
-    ValueError
-        It is something else, such as a file with the marks of a merge conflict.
+    BadValueError
+        It is something else, has the marks of a merge conflict, or fingerprints one version twice.
     """
+    lines = text.splitlines()
+    if marked := [number for number, line in enumerate(lines, start=1) if line.startswith(_CONFLICT)]:
+        raise BadValueError(
+            f"a merge conflict is left in line {marked[0]}",
+            help="Keep the lines of both sides: each version has a line of its own.",
+        )
+    labels = Counter(line.partition(": ")[0] for line in lines if line and not line.startswith("#"))
+    if twice := [label for label, number in labels.items() if number > 1]:
+        raise BadValueError(
+            f"{twice[0]} stands here twice: two branches have published it",
+            help="Keep the line of the branch that was rolled out, and give the other a new version.",
+        )
     try:
         data = yaml.safe_load(text) or {}
     except yaml.YAMLError as error:
-        raise ValueError(f"not YAML: {str(error).splitlines()[0]}") from None
-    if not isinstance(data, dict) or not all(_is_fingerprint(entry) for entry in data.values()):
-        raise ValueError("not a mapping of versions to fingerprints")
+        raise BadValueError(f"not YAML: {str(error).splitlines()[0]}", help=RESTORE) from None
+    if not isinstance(data, dict) or not all(map(_is_entry, data, data.values())):
+        raise BadValueError("not a mapping of versions to fingerprints", help=RESTORE)
     return data
 
 
-def _is_fingerprint(entry: Any) -> bool:
-    return isinstance(entry, dict) and all(isinstance(digest, str) for digest in entry.values())
+_CONFLICT: Final = ("<<<<<<<", "=======", ">>>>>>>", "|||||||")
+
+
+def _is_entry(label: Any, entry: Any) -> bool:
+    return (
+        isinstance(label, str)
+        and label.rpartition("@")[2].isdigit()
+        and isinstance(entry, dict)
+        and all(isinstance(digest, str) for digest in entry.values())
+    )
 
 
 def check_lock(catalog: Catalog, lock: Lock) -> Iterator[Problem]:

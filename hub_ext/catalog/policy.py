@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from ..errors import BadValueError
-from .base import Duration, Flag, LabelValue, Model, Name, Text
+from .base import Duration, Flag, LabelValue, Model, Name, ObjectName, Text, number_schema
 
 
 class Session(Model):
@@ -33,7 +33,7 @@ class Security(Model):
 
     service_account_token: Flag = False
     """Mount a token for the Kubernetes API."""
-    service_account: Name | None = None
+    service_account: ObjectName | None = None
     """ServiceAccount of the pod; left out, the hub's setting."""
     network_profile: LabelValue | None = None
     """Put on the pod as a label that NetworkPolicies select by."""
@@ -70,11 +70,7 @@ def _money(value: object) -> object:
     return str(value) if isinstance(value, float) else value
 
 
-Money = Annotated[
-    Decimal,
-    BeforeValidator(_money),
-    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}]}),
-]
+Money = Annotated[Decimal, BeforeValidator(_money), WithJsonSchema(number_schema())]
 
 
 def _check_currency(text: str) -> str:

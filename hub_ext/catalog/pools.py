@@ -6,12 +6,13 @@ Pure: no clock, no network.
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema, model_validator
 
+from ..errors import BadValueError
 from ..gpu.sharing import Sharing, Strategy
-from .base import Count, Duration, Flag, LabelKey, LabelValue, Model, Name, Text
+from .base import Count, Duration, Flag, LabelKey, LabelValue, Model, ObjectName, Text, number_schema
 from .images import DottedVersion
 
 
@@ -29,17 +30,35 @@ class Toleration(Model):
     toleration_seconds: int | None = Field(default=None, ge=0)
     """How long after NoExecute the pod may stay, in seconds."""
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        """Refuse what the API server would refuse in every pod (core/v1 validation of tolerations)."""
+        if self.operator == "Exists" and self.value is not None:
+            raise BadValueError("Exists goes without value", help="Remove value, or write operator: Equal.")
+        if self.operator == "Equal" and not self.key:
+            raise BadValueError(
+                "key is missing", code="missing-key", help="Name the taint; operator: Exists alone means all."
+            )
+        if self.toleration_seconds is not None and self.effect != "NoExecute":
+            raise BadValueError(
+                "tolerationSeconds belongs to NoExecute", help="Write effect: NoExecute, or remove it."
+            )
+        return self
+
+
+Weight = Annotated[Decimal, WithJsonSchema(number_schema())]
+
 
 class _Gpu(Model):
     product: LabelValue | None = None
     """The card, as in the node label `nvidia.com/gpu.product` but without `-SHARED` and `-MIG-…`."""
     via: Literal["device-plugin", "dra"] = "device-plugin"
     """How pods ask for it. `dra` is reserved for resource claims and not usable yet."""
-    device_class: Name | Text | None = None
+    device_class: ObjectName | None = None
     """Device class, with `via: dra`."""
     select: Text | None = None
     """CEL expression that picks devices, with `via: dra`."""
-    weight: Decimal = Field(default=Decimal(1), ge=0, le=1000)
+    weight: Weight = Field(default=Decimal(1), ge=0, le=1000)
     """GPU equivalents of one whole card; slices and shares count their fraction of it."""
     driver: DottedVersion | None = None
     """Driver version on these nodes, for the check against the CUDA version of images."""
@@ -111,11 +130,11 @@ class Pool(Model):
     """Labels that a node must have."""
     tolerations: tuple[Toleration, ...] = ()
     """Added to those that the hub sets for all user pods."""
-    runtime_class: Name | None = None
+    runtime_class: ObjectName | None = None
     """RuntimeClass of the pods. Not needed where the container toolkit works by CDI."""
-    priority_class: Name | None = None
+    priority_class: ObjectName | None = None
     """PriorityClass of the pods."""
-    scheduler: Name | None = None
+    scheduler: ObjectName | None = None
     """Scheduler to ask, if not the cluster's default."""
     scale_up: Duration | None = None
     """How long a new node usually takes where nodes are added on demand; absent where they are not."""

@@ -23,6 +23,8 @@ class Problem:
     help: str = ""
     line: int | None = None
     """Line in the file, where it is known better than by the place."""
+    file: str | None = None
+    """File, where it is not one of the catalog's own; `loc` says nothing then."""
 
 
 def path_of(loc: Loc) -> str:

@@ -84,13 +84,17 @@ def _check_name_only(ref: ProfileRef) -> ProfileRef:
     return ref
 
 
-_REF_SCHEMA: Final[dict[str, Any]] = {"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 1}]}
+_TARGET_SCHEMA: Final[dict[str, Any]] = {
+    "type": "string",
+    "pattern": r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(@([0-9]+|latest|recommended))?$",
+}
+_REF_SCHEMA: Final[dict[str, Any]] = {"anyOf": [{"type": "integer", "minimum": 1}, _TARGET_SCHEMA]}
 Replacement = Annotated[ProfileRef, BeforeValidator(parse_profile_ref), WithJsonSchema(_REF_SCHEMA)]
 Target = Annotated[
     ProfileRef,
     BeforeValidator(parse_profile_ref),
     AfterValidator(_check_name_only),
-    WithJsonSchema({"type": "string"}),
+    WithJsonSchema(_TARGET_SCHEMA),
 ]
 
 

@@ -96,6 +96,13 @@ def _described(field: Schema) -> str:
     return ""
 
 
+_QUANTITIES: Final[Mapping[tuple[str, ...], str]] = {
+    ("text", "number"): "quantity",
+    ("text", "whole number"): "whole number",
+}
+"""What values are that may be written as a number or as a text."""
+
+
 def _type(field: Schema) -> str:
     if "$ref" in field:
         return _named(str(field["$ref"]).removeprefix("#/$defs/"))
@@ -103,7 +110,7 @@ def _type(field: Schema) -> str:
         return " or ".join(f"`{value}`" for value in field.get("enum", [field.get("const")]))
     if parts := [*field.get("anyOf", ()), *field.get("oneOf", ())]:
         words = dict.fromkeys(_type(part) for part in parts if part.get("type") != "null")
-        return "quantity" if list(words) == ["text", "number"] else " or ".join(words)
+        return _QUANTITIES.get(tuple(words), " or ".join(words))
     if field.get("type") == "array":
         return f"list of {_type(field.get('items', {}))}"
     if field.get("type") == "object":

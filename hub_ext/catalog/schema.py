@@ -78,8 +78,13 @@ def describe(loc: Loc) -> str:
     for schema in _at(loc[:-1]):
         found = schema.get("properties", {}).get(loc[-1] if loc else "")
         if found and found.get("description"):
-            return str(found["description"]).replace("\n", " ")
-    return ""
+            return _told(found)
+    return next((_told(schema) for schema in _at(loc) if schema.get("description")), "")
+
+
+def _told(schema: Schema) -> str:
+    """Give the first paragraph of a description."""
+    return str(schema["description"]).partition("\n\n")[0].replace("\n", " ")
 
 
 def _at(loc: Loc) -> list[Schema]:

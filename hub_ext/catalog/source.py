@@ -9,7 +9,8 @@ Shell in one function: `read_path` reads files; the rest is pure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from yaml.nodes import Node
 
 from . import yaml_values
 from .codes import Code
+from .model import API_VERSION, KIND, Catalog
 from .problems import Loc, Problem, path_of
 
 Z2JH: Final[Loc] = ("custom", "gpuWorkspaces")
@@ -26,6 +28,7 @@ LISTS: Final = ("profiles",)
 MAPPINGS: Final = ("images", "pools", "teams", "optionSets", "aliases")
 """Sections that may be spread over several files."""
 SUFFIXES: Final = (".yaml", ".yml", ".json")
+BEGIN: Final = f"Let the file begin with apiVersion: {API_VERSION} and kind: {KIND}."
 
 
 @dataclass(slots=True, kw_only=True)
@@ -99,11 +102,27 @@ def read_path(path: Path) -> list[Document]:
         try:
             text = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            problem = Problem(code=Code.UNREADABLE, message=str(error))
-            documents.append(Document(data=None, file=str(file), problems=[problem]))
+            documents.append(Document(data=None, file=str(file), problems=[_unreadable(error)]))
             continue
         documents += read_text(text, str(file))
+    if not documents:
+        remedy = f"Put files into it that end in {', '.join(SUFFIXES)}." if path.is_dir() else BEGIN
+        problem = Problem(code=Code.NOT_A_CATALOG, message="there is no catalog here", help=remedy)
+        documents.append(Document(data=None, file=str(path), problems=[problem]))
     return documents
+
+
+def _unreadable(error: OSError | UnicodeDecodeError) -> Problem:
+    if isinstance(error, UnicodeDecodeError):
+        return Problem(
+            code=Code.UNREADABLE,
+            message="the text is not in UTF-8",
+            line=error.object[: error.start].count(b"\n") + 1,
+            help="Save the file in UTF-8.",
+        )
+    return Problem(
+        code=Code.UNREADABLE, message=error.strerror or str(error), help="Look at the file's permissions."
+    )
 
 
 def _is_hidden(path: Path, root: Path) -> bool:
@@ -144,6 +163,24 @@ def _descend(document: Document) -> Document:
     return document
 
 
+def _foreign(data: Mapping[str, Any]) -> Problem | None:
+    """Recognize a mapping that has nothing of a catalog, such as values of the chart without one."""
+    known = {field.alias for field in Catalog.model_fields.values()}
+    if not data or not known.isdisjoint(data):
+        return None
+    problem = Problem(
+        code=Code.NOT_A_CATALOG,
+        message="there is no catalog in this mapping",
+        help=f"In chart values it stands under {path_of(Z2JH)}. {BEGIN}",
+    )
+    custom = data.get("custom")
+    loc, written = (("custom",), custom) if isinstance(custom, Mapping) else ((), data)
+    close = get_close_matches("gpuWorkspaces", [key for key in written if isinstance(key, str)], n=1)
+    if not close or (found := (*loc, *close)) == Z2JH:
+        return problem
+    return replace(problem, loc=found, help=f"Move {path_of(found)} to {path_of(Z2JH)}.")
+
+
 def merge(documents: Iterable[Document]) -> Source:
     """Put documents together; what does not fit together becomes a problem of the later document."""
     source = Source(data={}, documents=list(documents))
@@ -151,7 +188,11 @@ def merge(documents: Iterable[Document]) -> Source:
         if document.problems and document.data is None:
             continue
         if not isinstance(document.data, Mapping):
-            _report(document, Code.NOT_A_CATALOG, (), f"a catalog is a mapping, not {_kind(document.data)}")
+            message = f"a catalog is a mapping, not {_kind(document.data)}"
+            _report(document, Code.NOT_A_CATALOG, (), message, help=BEGIN)
+            continue
+        if foreign := _foreign(document.data):
+            document.problems.append(foreign)
             continue
         for key, value in document.data.items():
             if isinstance(key, str):
@@ -193,6 +234,7 @@ def _merge_section(source: Source, document: Document, key: str, value: Any) -> 
             Code.DUPLICATE_ENTRY,
             (key,),
             f"{key!r} stands{where} already and cannot be put together with this one",
+            help="Keep one of them, and keep files of other kinds out of the folder.",
         )
         return
     source.origins.setdefault((key,), (document, (key,)))

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from .base import EnvName, Flag, Memory, Model, MountPath, Name, Text
+from .base import EnvName, Flag, Memory, Model, MountPath, Name, ObjectName, Text
 
 AccessMode = Literal["ReadWriteOnce", "ReadWriteMany", "ReadWriteOncePod", "ReadOnlyMany"]
 
@@ -17,7 +17,7 @@ AccessMode = Literal["ReadWriteOnce", "ReadWriteMany", "ReadWriteOncePod", "Read
 class Home(Model):
     """The user's own volume: kept when the workspace stops, the same in every workspace of the user."""
 
-    class_: Name | Text | None = Field(default=None, alias="class")
+    class_: ObjectName | None = Field(default=None, alias="class")
     """StorageClass; left out, the cluster's default."""
     size: Memory | None = None
     """Size of a new volume (bytes). Left out without `claim`, the hub's own volume is the home."""
@@ -25,7 +25,7 @@ class Home(Model):
     """ReadWriteOnce allows one node at a time: two workspaces of a user then share a node or wait."""
     mount_path: MountPath = "/home/jovyan"
     """Where it is mounted."""
-    claim: Name | None = None
+    claim: ObjectName | None = None
     """An existing claim that holds the homes of all users, instead of one volume each."""
     sub_path: Text | None = None
     """Folder inside `claim`: `{user}` stands for the escaped user name."""
@@ -38,7 +38,7 @@ class Scratch(Model):
     """Says that it does not survive a stop."""
     size_limit: Memory
     """Upper bound (bytes). Without `class` the node's own disk is used and the pod evicted above it."""
-    class_: Name | Text | None = Field(default=None, alias="class")
+    class_: ObjectName | None = Field(default=None, alias="class")
     """StorageClass of a volume that lives as long as the pod; left out, the node's own disk is used."""
     mount_path: MountPath = "/scratch"
     """Where it is mounted."""
@@ -56,7 +56,7 @@ class Nfs(Model):
 class Mount(Model):
     """Data that is there already: a claim or an NFS share."""
 
-    claim: Name | None = None
+    claim: ObjectName | None = None
     """Existing PersistentVolumeClaim in the namespace of the workspace."""
     nfs: Nfs | None = None
     """Or a share of an NFS server."""

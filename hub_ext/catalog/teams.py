@@ -6,7 +6,7 @@ Pure: no clock, no network.
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Final, Self
 
 from pydantic import BeforeValidator, ConfigDict, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 from ..errors import BadValueError
 from ..names import is_label_key
 from ..units import parse_quantity
-from .base import Count, Cpu, LabelValue, Memory, Model, Name, Text
+from .base import Count, Cpu, LabelValue, Memory, Model, Name, Text, quantity_schema
 
 
 def _number(value: Any) -> Decimal:
@@ -34,11 +34,24 @@ def _check_resource_name(key: str) -> None:
             {"key": key, "help": f"Write {plain}; the rendered ResourceQuota bounds requests.{plain}."},
         )
     if "/" not in key or not is_label_key(key):
-        meant = "Write nvidia.com/gpu, or gpuEquivalents." if key.lower().startswith("gpu") else ""
-        raise PydanticCustomError("unknown-key", "{key} is not a key", {"key": key, "help": meant})
+        raise PydanticCustomError("unknown-key", "{key} is not a key", {"key": key, "help": _meant(key)})
 
 
-Number = Annotated[Decimal, BeforeValidator(_number), WithJsonSchema({"type": "number", "minimum": 0})]
+_WORDS: Final = {"pods": "servers", "requests.cpu": "cpu", "requests.memory": "memory"}
+"""Words of Kubernetes' ResourceQuota, and what stands for them here."""
+
+
+def _meant(key: str) -> str:
+    if key in _WORDS:
+        return f"Write {_WORDS[key]}."
+    if key.lower().startswith("gpu"):
+        return "Write nvidia.com/gpu, or gpuEquivalents."
+    if key.startswith("nvidia.com/") and is_label_key(key.replace("+", ".")):
+        return f"Write {key.replace('+', '.')}: resource names have a dot where the MIG profile has a plus."
+    return ""
+
+
+Number = Annotated[Decimal, BeforeValidator(_number), WithJsonSchema(quantity_schema("A number."))]
 
 
 class Quota(Model):
@@ -51,7 +64,11 @@ class Quota(Model):
         extra="allow",
         json_schema_extra={
             "additionalProperties": False,
-            "patternProperties": {"^[a-z0-9.-]+/.+$": {"type": "integer", "minimum": 0}},
+            "patternProperties": {
+                r"^(?!(requests|limits)\.)[a-z0-9.-]+/.+$": quantity_schema(
+                    "A whole number.", number="integer"
+                )
+            },
         },
         serialize_by_alias=True,
     )

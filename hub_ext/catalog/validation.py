@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from ..errors import BadValueError
+from ..gpu.resources import is_accelerator
 from .codes import Code
 from .model import Catalog
 from .problems import Loc, Problem, path_of
@@ -32,6 +33,8 @@ def validate(data: Mapping[str, Any], raw_text: RawText) -> tuple[Catalog | None
     except ValidationError as error:
         found: dict[tuple[str, Loc, str], Problem] = {}
         for details in error.errors(include_url=False):
+            if details["type"] == "too_short" and details["input"]:
+                continue  # pydantic counts the entries that are right; those that are wrong are told
             problem = _problem(details, data, raw_text)
             found.setdefault((problem.code, problem.loc, problem.message), problem)
         return None, list(found.values())
@@ -44,8 +47,9 @@ def _problem(details: ErrorDetails, data: Mapping[str, Any], raw_text: RawText) 
         return Problem(code=_code(own.code), message=own.message, loc=loc, help=own.help)
     if details["type"] in set(Code):
         message, remedy = details["msg"], details.get("ctx", {}).get("help", "")
+        loc = (*loc, details["ctx"]["key"])
         if details["type"] == Code.UNKNOWN_KEY:
-            return _unknown_key((*loc, details["ctx"]["key"]), data, remedy)
+            return _unknown_key(loc, data, remedy)
         return Problem(code=Code(details["type"]), message=message, loc=loc, help=remedy)
     if details["type"] == "extra_forbidden":
         return _unknown_key(loc, data)
@@ -104,6 +108,8 @@ def _guess(key: str, parent: Loc, data: Any) -> str:
     written = present if isinstance(present, Mapping) else {}
     here = keys_at(parent, written)
     free = [name for name in here if name not in written]
+    if is_accelerator(key) and "gpu" in here:
+        return "Write gpu: {pool: …, count: 1}; the pool says what a GPU is called."
     if close := _same_word(key, here) or get_close_matches(key, [*free, *here], n=1, cutoff=0.7):
         return f"Did you mean {close[0]}?"
     if below := [name for name in here if key in keys_at((*parent, name))]:
@@ -155,9 +161,10 @@ _KINDS: Final = {
 def _wrong_value(details: ErrorDetails, loc: Loc, raw_text: RawText) -> Problem:
     kind, value = details["type"], details["input"]
     if kind in _KINDS:
+        amount = str(details.get("ctx", {}).get("class_name", "")).endswith("Amount")
         return Problem(
             code=Code.WRONG_TYPE,
-            message=f"expected {_KINDS[kind]}, not {_shown(value)}",
+            message=f"expected {'an amount' if amount else _KINDS[kind]}, not {_shown(value)}",
             loc=loc,
             help=_type_help(kind, value, raw_text(loc)) or describe(loc),
         )
@@ -183,12 +190,26 @@ def _wrong_value(details: ErrorDetails, loc: Loc, raw_text: RawText) -> Problem:
         )
     if kind.startswith("date"):
         return Problem(
-            code=Code.BAD_VALUE, message=f"{_shown(value)} is not a date", loc=loc, help="Write 2027-03-31."
+            code=Code.BAD_VALUE,
+            message=f"{_shown(value)} is not a date",
+            loc=loc,
+            help="Write year, month and day, such as 2027-03-31.",
         )
-    message = details["msg"].removeprefix("Value error, ")
-    return Problem(
-        code=Code.BAD_VALUE, message=message[:1].lower() + message[1:], loc=loc, help=describe(loc)
-    )
+    return Problem(code=Code.BAD_VALUE, message=_out_of_bounds(details), loc=loc, help=describe(loc))
+
+
+def _out_of_bounds(details: ErrorDetails) -> str:
+    context, value = details.get("ctx", {}), _shown(details["input"])
+    match details["type"]:
+        case "too_short":
+            return f"{details['loc'][-1]} is empty"
+        case "greater_than_equal":
+            return f"{value} is below {context['ge']}"
+        case "less_than_equal":
+            return f"{value} is above {context['le']}"
+        case _:
+            message = details["msg"].removeprefix("Value error, ")
+            return message[:1].lower() + message[1:]
 
 
 def _type_help(kind: str, value: Any, raw: str | None) -> str:
@@ -201,6 +222,10 @@ def _type_help(kind: str, value: Any, raw: str | None) -> str:
         return f"Write {word}, without quotes." if word in {"true", "false"} else "Write true or false."
     if kind == "tuple_type" and isinstance(value, str):
         return f"Write [{value}]."
+    if kind.startswith("int_") and (number := re.fullmatch(r"v?([0-9]{1,9})(?:\.0)?", str(value))):
+        return f"Write {number[1]}, without quotes." if isinstance(value, str) else f"Write {number[1]}."
+    if value is None:
+        return "Give it a value, or leave out the key."
     return ""
 
 

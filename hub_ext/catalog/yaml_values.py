@@ -100,14 +100,21 @@ def compose(text: str) -> Iterator[Node]:
 def syntax_problem(error: yaml.YAMLError) -> Problem:
     """Say where a text stops being YAML."""
     if not isinstance(error, yaml.MarkedYAMLError):
-        return Problem(code=Code.YAML_SYNTAX, message=str(error).splitlines()[0])
+        return Problem(
+            code=Code.YAML_SYNTAX,
+            message=str(error).splitlines()[0],
+            help="Save the file as plain text in UTF-8, without control characters.",
+        )
     mark = error.problem_mark or error.context_mark
     parts = [error.context, error.problem]
+    remedy = "Check indentation (spaces, no tabs), and put quotes around text that holds ': ' or ' #'."
+    if "alias" in (error.problem or ""):
+        remedy = "Write the anchor (&name) above its use (*name); text that begins with * needs quotes."
     return Problem(
         code=Code.YAML_SYNTAX,
         message=", ".join(part for part in parts if part) or "not YAML",
         line=mark.line + 1 if mark else None,
-        help="Check indentation (spaces, no tabs), and put quotes around text that holds ': ' or ' #'.",
+        help=remedy,
     )
 
 

@@ -23,9 +23,7 @@ from ..errors import NameRuleError
 _PROFILE: Final = re.compile(
     r"(?P<compute>[1-9])g\.(?P<memory>[1-9][0-9]{0,3})gb(?P<attribute>\+me(?:\.all)?|\+gfx|-me)?"
 )
-_LOOSE: Final = re.compile(
-    r"(?:mig-)?(?:(?P<compute>[0-9])g)?[.-]?(?P<memory>[0-9]{1,4})gb?(?P<rest>.*)", re.I
-)
+_LOOSE: Final = re.compile(r"(?:(?P<compute>[0-9])g[.-]?)?(?P<memory>[0-9]{1,4})gb?(?P<rest>.*?)\s*$", re.I)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +144,7 @@ def nearest(layout: MigLayout, name: str) -> str:
 
     Same number of compute slices first, then the closest memory, then the same attribute.
     """
-    match = _LOOSE.fullmatch(name.strip())
+    match = _LOOSE.search(name)
     if match is None:
         return ""
     compute = int(match["compute"]) if match["compute"] else None

@@ -197,6 +197,13 @@ def find_card(product: str) -> Card | None:
     return next((card for card in CARDS if re.fullmatch(card.pattern, plain)), None)
 
 
+@lru_cache(maxsize=256)
+def is_misspelt(product: str) -> bool:
+    """Say whether a product that `find_card` does not know differs from a card in capitals only."""
+    plain = split_product(product.strip().replace(" ", "-"))[0].lower().removeprefix("nvidia-")
+    return find_card(product) is None and any(re.fullmatch(card.pattern, plain, re.I) for card in CARDS)
+
+
 def cards_with(profile: str) -> tuple[Card, ...]:
     """Name the cards that have a MIG profile."""
     return tuple(card for card in CARDS if card.mig is not None and card.mig.find(profile) is not None)

@@ -42,6 +42,7 @@ ALL: Final[tuple[Callable[[Context], Iterator[Problem]], ...]] = (
     policy.check_session,
     policy.check_security,
     policy.check_environment,
+    policy.check_labels,
     policy.check_open,
     policy.check_prices,
     teams.check_members,

@@ -72,6 +72,8 @@ def check_reachable(context: Context) -> Iterator[Problem]:
                         help="Look at requires on both sides.",
                     )
         picked = {name: default_option(choice) for name, choice in questions.items()}
+        if any(pick not in questions[name].options for name, pick in picked.items()):
+            continue  # said by the references
         for name, pick in picked.items():
             other = unmet(profile, picked, questions[name].options[pick])
             if other:

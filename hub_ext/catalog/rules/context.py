@@ -48,13 +48,16 @@ class Context:
     """Place of each profile in the source, where broken ones are left out."""
     known: Mapping[str, frozenset[str]]
     """Names per section, those of broken entries included."""
-    known_versions: frozenset[tuple[str, int]]
+    known_versions: frozenset[tuple[str, int | None]]
+    """Name and version of each profile, of broken ones too: empty or None where they cannot be read."""
+    left_out: frozenset[str]
+    """Sections that lack a broken entry, or are missing as a whole."""
     _variants: dict[tuple[str, int], tuple[Variant, ...]] = field(default_factory=dict, repr=False)
 
     @property
     def is_whole(self) -> bool:
-        """Whether no profile is left out, so that what is not named is really not named."""
-        return self.known_versions == self.catalog.by_key.keys()
+        """Whether everything that names is there, so that what is not named is really not named."""
+        return self.left_out.isdisjoint({"profiles", "optionSets"})
 
     def profiles(self) -> Iterator[tuple[Loc, Profile]]:
         """Give each profile in its explicit form, and its place."""

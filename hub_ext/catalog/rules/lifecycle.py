@@ -14,7 +14,7 @@ from typing import Final
 
 from ...errors import SelectionError
 from ..codes import Code
-from ..model import Profile, ProfileRef, State
+from ..model import Alias, Profile, ProfileRef, State
 from ..problems import Loc, Problem
 from ..versions import follow, pick, resolve
 from .context import Context, suggestion
@@ -27,7 +27,7 @@ def check_unique(context: Context) -> Iterator[Problem]:
     seen: dict[tuple[str, int], Loc] = {}
     for loc, profile in context.written_profiles():
         if profile.key in seen:
-            numbers = [version for name, version in context.known_versions if name == profile.name]
+            numbers = [version or 0 for name, version in context.known_versions if name == profile.name]
             yield Problem(
                 code=Code.DUPLICATE_VERSION,
                 message=f"{profile.label} stands here twice",
@@ -89,9 +89,13 @@ def _full(profile: Profile) -> ProfileRef:
 
 
 def _exists(context: Context, ref: ProfileRef) -> bool:
+    """Say whether a profile is there, or may be: a name or a version that cannot be read could be it."""
+    known = context.known_versions
     if isinstance(ref.version, int):
-        return (ref.name, ref.version) in context.known_versions
-    return any(name == ref.name for name, _ in context.known_versions)
+        return not known.isdisjoint(
+            {(ref.name, ref.version), (ref.name, None), ("", ref.version), ("", None)}
+        )
+    return any(name in {ref.name, ""} for name, _ in known)
 
 
 def _is_intact(context: Context, ref: ProfileRef) -> bool:
@@ -99,13 +103,25 @@ def _is_intact(context: Context, ref: ProfileRef) -> bool:
 
 
 def _unknown(context: Context, ref: ProfileRef, loc: Loc) -> Problem:
-    labels = frozenset(f"{name}@{version}" for name, version in context.known_versions)
+    named = ref.name if ref.version is Alias.RECOMMENDED else str(ref)
     return Problem(
         code=Code.UNKNOWN_PROFILE,
-        message=f"there is no profile {str(ref)!r}",
+        message=f"there is no profile {named!r}",
         loc=loc,
-        help=suggestion(str(ref), labels),
+        help=_meant(context, ref, is_replacement=loc[-1] == "replacedBy"),
     )
+
+
+def _meant(context: Context, ref: ProfileRef, *, is_replacement: bool) -> str:
+    versions = sorted(number for name, number in context.known_versions if name == ref.name and number)
+    if versions:
+        return f"{ref.name} has {', '.join(f'{ref.name}@{number}' for number in versions[-12:])}."
+    if (target := context.written.aliases.get(ref.name)) is not None:
+        return f"{ref.name} is an alias; write what it stands for: {target}."
+    number = ref.name.removeprefix("v")
+    if is_replacement and number.isdigit():
+        return f"Write {number} for that version of the same profile, without quotes."
+    return suggestion(ref.name, frozenset(name for name, _ in context.known_versions if name))
 
 
 def check_until(context: Context) -> Iterator[Problem]:
@@ -152,7 +168,7 @@ def check_aliases(context: Context) -> Iterator[Problem]:
     default = context.written.defaults.profile
     if default is not None:
         yield from _check_target(context, ("defaults", "profile"), default)
-    elif len(names) > 1:
+    elif len(names) > 1 and "defaults" not in context.left_out:
         yield Problem(
             code=Code.DEFAULT_IMPLICIT,
             message="no profile is preselected on the spawn page",

@@ -10,12 +10,19 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Final
 
+from ...names import DOMAIN
 from ...units import format_duration
 from ..codes import Code
 from ..model import Profile, State
 from ..problems import Loc, Problem
 from .context import Context
 
+_OWNED: Final = (f"{DOMAIN}/", "hub.jupyter.org/")
+_CHART_LABELS: Final = {
+    *("app", "component", "release", "chart", "heritage", "helm.sh/chart"),
+    *(f"app.kubernetes.io/{name}" for name in ("name", "instance", "component", "managed-by")),
+}
+"""What Zero to JupyterHub (charts 3 and 4) and KubeSpawner put on user pods."""
 VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
 _SECRET: Final = re.compile(r"TOKEN|SECRET|PASSW(?:OR)?D|API_?KEY|ACCESS_?KEY|CREDENTIAL|PRIVATE_?KEY", re.I)
 _NOT_SECRET: Final = re.compile(r"|/.*|[a-z][a-z0-9+.-]*://[^@]*|true|false|[0-9]{1,6}", re.I)
@@ -129,9 +136,23 @@ def _environments(context: Context) -> Iterator[tuple[Loc, Mapping[str, str]]]:
             yield (*loc, "options", key, "environment"), option.environment
 
 
+def check_labels(context: Context) -> Iterator[Problem]:
+    """Labels by which the hub sees its pods and the chart's NetworkPolicies select them."""
+    for loc, profile in context.written_profiles():
+        for section, keys in (("labels", profile.labels), ("annotations", profile.annotations)):
+            for key in keys:
+                if key.startswith(_OWNED) or (section == "labels" and key in _CHART_LABELS):
+                    yield Problem(
+                        code=Code.LABEL_RESERVED,
+                        message=f"{key} belongs to the hub, which finds its pods by it",
+                        loc=(*loc, section, key),
+                        help="Write a key of your own, such as example.com/name.",
+                    )
+
+
 def check_open(context: Context) -> Iterator[Problem]:
     """A GPU that is open to everyone should be so on purpose."""
-    if context.written.defaults.access is not None:
+    if context.written.defaults.access is not None or "defaults" in context.left_out:
         return
     for loc, profile in context.written_profiles():
         if (

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ...gpu.mig import MigLayout, fits, is_mig_profile, max_count, nearest, need
-from ...gpu.products import Card, cards_with, find_card, split_product
+from ...gpu.products import Card, cards_with, find_card, is_misspelt, split_product
 from ...gpu.sharing import Strategy
 from ..codes import Code
 from ..gpus import resources_of
@@ -94,7 +94,9 @@ def _check_mig(loc: Loc, gpu: MigGpu) -> Iterator[Problem]:
             code=Code.MIG_NOT_CHECKED,
             message=f"{gpu.product} is not in the table, so its slices could not be checked",
             loc=(*loc, "product"),
-            help="Compare with nvidia-smi mig -lgip on the node.",
+            help="Write it exactly as the node label nvidia.com/gpu.product does, capitals included."
+            if is_misspelt(gpu.product)
+            else "Compare with nvidia-smi mig -lgip on the node.",
         )
     elif card.mig is None:
         yield Problem(

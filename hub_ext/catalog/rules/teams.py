@@ -14,10 +14,10 @@ from fractions import Fraction
 
 from ...gpu.mig import is_mig_profile
 from ..codes import Code
-from ..gpus import equivalents, grant
-from ..model import MigGpu, Profile, Quota, State, Team
+from ..gpus import equivalents, grant, resources_of
+from ..model import MigGpu, Profile, Quota, State
 from ..problems import Loc, Problem
-from .context import Context, Variant
+from .context import Context, Variant, suggestion
 
 
 def check_members(context: Context) -> Iterator[Problem]:
@@ -36,9 +36,11 @@ def check_quotas(context: Context) -> Iterator[Problem]:
     """GPUs that a quota forgets, and profiles that can never fit."""
     for name, team in context.written.teams.items():
         profiles = [p for _, p in context.profiles() if _may_start(name, p) and p.state is not State.RETIRED]
-        yield from _gaps(context, name, team, profiles)
         for key, quota in (("quota", team.quota), ("perUser", team.per_user)):
-            yield from _too_small(context, ("teams", name, key), quota, profiles)
+            loc: Loc = ("teams", name, key)
+            yield from _idle(context, loc, quota)
+            yield from _gaps(context, loc, quota, profiles)
+            yield from _too_small(context, loc, quota, profiles)
 
 
 def _may_start(team: str, profile: Profile) -> bool:
@@ -46,9 +48,25 @@ def _may_start(team: str, profile: Profile) -> bool:
     return access is None or access.everyone or team in access.teams
 
 
-def _gaps(context: Context, name: str, team: Team, profiles: list[Profile]) -> Iterator[Problem]:
-    bounded = team.quota.extended
-    if not bounded or team.quota.gpu_equivalents is not None:
+def _idle(context: Context, loc: Loc, quota: Quota) -> Iterator[Problem]:
+    """A bound on what no pool offers counts nothing, most often because of a misspelt name."""
+    if "pools" in context.left_out:
+        return
+    pools = context.written.pools.values()
+    offered = frozenset(name for pool in pools if pool.gpu is not None for name in resources_of(pool.gpu))
+    for key in quota.extended:
+        if key not in offered:
+            yield Problem(
+                code=Code.QUOTA_IDLE,
+                message=f"no pool offers {key}, so this bounds nothing",
+                loc=(*loc, key),
+                help=suggestion(key, offered),
+            )
+
+
+def _gaps(context: Context, loc: Loc, quota: Quota, profiles: list[Profile]) -> Iterator[Problem]:
+    bounded = quota.extended
+    if not bounded or quota.gpu_equivalents is not None:
         return
     reachable = dict.fromkeys(
         need.resource
@@ -60,8 +78,8 @@ def _gaps(context: Context, name: str, team: Team, profiles: list[Profile]) -> I
     if missing:
         yield Problem(
             code=Code.QUOTA_GAP,
-            message=f"{name} may start {', '.join(missing)}, which the quota does not bound",
-            loc=("teams", name, "quota"),
+            message=f"{loc[1]} may start {', '.join(missing)}, which {loc[2]} does not bound",
+            loc=loc,
             help="Add each by name, or bound all by gpuEquivalents.",
         )
 

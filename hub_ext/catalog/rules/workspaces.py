@@ -24,6 +24,9 @@ from .pools import unknown_slice
 MOST_ON_A_NODE: Final = 16
 """Cards in the largest machines that are sold."""
 
+MOST_PROCESSORS: Final = 384
+"""Hardware threads of the largest machines with GPUs."""
+
 _PROMISE: Final = re.compile(
     r"[0-9]+(?:[.,][0-9]+)?\s*Gi?B\s+(?:of\s+)?(?:GPU|graphics|video)[ -]?(?:memory|RAM)"
     r"|[0-9]+(?:[.,][0-9]+)?\s*Gi?B\s+(?:of\s+)?VRAM"
@@ -199,6 +202,14 @@ def _slice(loc: Loc, gpu: Gpu, request: GpuRequest) -> Iterator[Problem]:
 def _limits(context: Context, variant: Variant) -> Iterator[Problem]:
     del context
     cpu, memory = variant.resources.cpu, variant.resources.memory
+    if cpu.request > MOST_PROCESSORS * 1000:
+        number = cpu.request // 1000
+        yield Problem(
+            code=Code.CPU_LARGE,
+            message=f"{number} processors are more than a machine has",
+            loc=("resources", "cpu"),
+            help=f"Write {number}m for {number} thousandths of one.",
+        )
     for key, amount in (("cpu", cpu), ("memory", memory)):
         if amount.limit is not None and amount.limit < amount.request:
             yield Problem(

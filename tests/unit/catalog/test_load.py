@@ -88,6 +88,22 @@ def test_a_reference_to_a_broken_entry_is_no_second_mistake(
 
 
 @pytest.mark.parametrize(
+    "edit",
+    [
+        {"defaults.access": ["nlp"]},
+        {"defaults.storage.home.size": "50GB"},
+        {"profiles.0.version": "1"},
+        {"profiles.2.version": "3"},
+        {"profiles.4.images": ["r.io/torch:1"]},
+        {"optionSets.sizes.options.small.resources": 3},
+    ],
+)
+def test_one_mistake_is_one_finding(findings: Callable[[Edit], tuple[Finding, ...]], edit: Edit) -> None:
+    (finding,) = findings(edit)
+    assert finding.severity is Severity.ERROR
+
+
+@pytest.mark.parametrize(
     ("edit", "remedy"),
     [
         ({"profiles.0.display_name": "x"}, "Did you mean displayName?"),
@@ -112,6 +128,26 @@ def test_a_reference_to_a_broken_entry_is_no_second_mistake(
         ({"pools.gpu-mig.gpu.geometry.`1g.10gb`": 1}, "Did you mean 1g.18gb?"),
         ({"profiles.3.resources.gpu.slice": "2g.36gb"}, "It is a slice of GH200 144GB."),
         ({"profiles.3.resources.gpu.slice": "1g.18gb.me"}, "Did you mean 1g.18gb+me?"),
+        ({"profiles.3.resources.gpu.slice": "nvidia.com/mig-1g.18gb"}, "Did you mean 1g.18gb?"),
+        ({"pools.gpu-mig.gpu.geometry": {"all-2g.35gb": 3}}, "Did you mean 2g.35gb?"),
+        ({"pools.gpu-mig.gpu.product": "nvidia-h200"}, "capitals included"),
+        ({"pools.gpu-mig.gpu.product": "NVIDIA H200"}, "Write NVIDIA-H200."),
+        ({"profiles.0.resources.`nvidia.com/gpu`": 1}, "Write gpu: {pool: …, count: 1}"),
+        ({"profiles.0.images": ["r.io/base:1"]}, "Write the reference into images"),
+        ({"profiles.0.name": "Größe"}, "Write grosse."),
+        ({"profiles.0.version": "v1"}, "Write 1, without quotes."),
+        ({"pools.gpu-shared.gpu.replicas": "4"}, "Write 4, without quotes."),
+        ({"profiles.0.resources.memory": 16}, "Say which unit: 16Gi or 16Mi."),
+        ({"profiles.0.resources.memory": None}, "Give it a value, or leave out the key."),
+        ({"pools.gpu-full.tolerations.0": "gpu"}, "A taint that workspaces of this pool accept"),
+        ({"profiles.0.resources": GONE}, "What a workspace gets."),
+        ({"teams.nlp.quota.pods": 3}, "Write servers."),
+        ({"teams.nlp.quota.`nvidia.com/mig-1g.18gb+me`": 1}, "Write nvidia.com/mig-1g.18gb.me"),
+        ({"teams.nlp.quota.`nvidia.com/gpus`": 1}, "Did you mean nvidia.com/gpu?"),
+        ({"aliases.a": "gpu-ful"}, "Did you mean gpu-full?"),
+        ({"aliases.a": "gpu-full@9"}, "gpu-full has gpu-full@2, gpu-full@3."),
+        ({"aliases.a": "llm"}, "llm is an alias; write what it stands for: gpu-full@latest."),
+        ({"profiles.1.replacedBy": "v3"}, "Write 3 for that version of the same profile"),
     ],
 )
 def test_remedies(findings: Callable[[Edit], tuple[Finding, ...]], edit: Edit, remedy: str) -> None:
@@ -150,6 +186,9 @@ def test_a_number_is_quoted_as_it_was_written() -> None:
         ("- a\n", "not-a-catalog", 1),
         ("just text\n", "not-a-catalog", 1),
         ("# nothing\n", "not-a-catalog", None),
+        ("hub: {}\ncustom: {other: 1}\n", "not-a-catalog", 1),
+        ("hub: {}\ncustom:\n  gpuWorkspace: {kind: Catalog}\n", "not-a-catalog", 3),
+        ("gpuWorkspaces: {kind: Catalog}\n", "not-a-catalog", 1),
     ],
 )
 def test_traps_of_yaml(text: str, code: str, line: int | None) -> None:
@@ -259,6 +298,24 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     assert [f.code for f in examine(empty).findings] == ["not-a-catalog"]
+
+
+def test_what_is_no_catalog_is_said_once_with_file_and_remedy(tmp_path: Path) -> None:
+    file = tmp_path / "values.yaml"
+    for text, remedy in (
+        ("", "Let the file begin with"),
+        ("- a\n", "Let the file begin with"),
+        ("hub: {}\nsingleuser: {}\n", "under custom.gpuWorkspaces"),
+        ("custom:\n  gpuWorkspace: {}\n", "Move custom.gpuWorkspace to custom.gpuWorkspaces."),
+        ("a: *b\n", "Write the anchor (&name) above its use"),
+    ):
+        file.write_text(text)
+        (finding,) = examine(file).findings
+        assert finding.file == str(file)
+        assert remedy in finding.help
+    file.write_bytes("kind: Catalog\nname: Größe\n".encode("latin-1"))
+    (finding,) = examine(file).findings
+    assert (finding.line, finding.help) == (2, "Save the file in UTF-8.")
 
 
 def test_findings_stand_in_the_order_of_the_file(clean_file: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from hub_ext.catalog.load import examine, lock_path
 from hub_ext.catalog.lock import check_lock, format_lock, lock_of, parse_lock, publish
+from hub_ext.errors import BadValueError
 
 from .conftest import GONE, Edit, changed
 
@@ -103,10 +104,21 @@ def test_a_lock_reads_back_in_a_stable_order(clean: dict[str, Any]) -> None:
     assert labels == ["cpu@1", "gpu-full@2", "gpu-full@3", "gpu-part@1", "gpu-share@1"]
 
 
-@pytest.mark.parametrize("text", ["<<<<<<< ours\n", "a: [", "- x", "cpu@1: 3", "cpu@1: {images: 3}"])
+@pytest.mark.parametrize("text", ["a: [", "- x", "cpu@1: 3", "cpu@1: {images: 3}", 'cpu: {images: "3"}'])
 def test_what_is_no_lock_is_said(text: str) -> None:
-    with pytest.raises(ValueError, match="not"):
+    with pytest.raises(BadValueError, match="not") as caught:
         parse_lock(text)
+    assert "version control" in caught.value.help
+
+
+def test_two_branches_that_publish_are_told_apart() -> None:
+    ours, theirs = 'cpu@2: {images: "1"}\n', 'gpu@2: {images: "2"}\n'
+    with pytest.raises(BadValueError, match="conflict is left in line 2") as caught:
+        parse_lock(f"# head\n<<<<<<< ours\n{ours}=======\n{theirs}>>>>>>> theirs\n")
+    assert "both sides" in caught.value.help
+    assert set(parse_lock(ours + theirs)) == {"cpu@2", "gpu@2"}
+    with pytest.raises(BadValueError, match="cpu@2 stands here twice"):
+        parse_lock(ours + theirs.replace("gpu", "cpu"))
 
 
 def test_a_lock_beside_the_catalog_is_held_against_it(clean_file: Path, tmp_path: Path) -> None:
@@ -125,4 +137,5 @@ def test_a_lock_beside_the_catalog_is_held_against_it(clean_file: Path, tmp_path
     assert "name: cpu" in file.read_text().splitlines()[finding.line - 1]
 
     lock_path(file).write_text("<<<<<<< ours\n")
-    assert [f.code for f in examine(file).findings] == ["unreadable"]
+    (finding,) = examine(file).findings
+    assert (finding.code, finding.file, finding.path) == ("unreadable", str(lock_path(file)), "")

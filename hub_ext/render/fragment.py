@@ -238,7 +238,7 @@ def _apply_working_dir(spec: dict[str, Any], notebook: dict[str, Any], fragment:
 
 
 def _folder_maker(notebook: Object, folder: str) -> dict[str, Any]:
-    """Build the init container that makes `folder`; it asks for no more than the notebook, and sees no card."""
+    """Build the init container that makes `folder`; it asks for no more than the notebook and no card."""
     maker: dict[str, Any] = {"name": _FOLDER, "command": ["mkdir", "-p", folder]}
     maker["env"] = [{"name": VISIBLE_DEVICES, "value": "void"}]
     for field in ("image", "imagePullPolicy", "securityContext"):

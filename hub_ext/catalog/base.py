@@ -62,6 +62,9 @@ class ShortModel(Model):
 SMALLEST_AMOUNT: Final = 2**20
 """Bytes. Smaller amounts of memory or disk are mistakes."""
 
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+"""What moves the cursor of a terminal; line feeds and tabs are text."""
+
 _KEY: Final = r"[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?"
 _NAME: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _OBJECT_NAME: Final = r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
@@ -165,6 +168,8 @@ def _check_env_name(text: str) -> str:
 def _check_text(text: str) -> str:
     if not text.strip():
         raise BadValueError("the text is empty", code="empty-text")
+    if control := _CONTROL.search(text):
+        raise BadValueError(f"the text holds the control character {control[0]!r}", help="Take it out.")
     return text
 
 

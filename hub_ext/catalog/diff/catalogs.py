@@ -77,15 +77,15 @@ def _state(before: Profile, after: Profile, today: date) -> Iterator[Change]:
     if before.key != after.key:
         return
     was, becomes = state_on(before, today), state_on(after, today)
-    if was is becomes:
+    if was is becomes and not _ends_sooner(before, after):
         return
     if becomes is State.DEPRECATED:
-        until = f" until {after.until.isoformat()}" if after.until else ""
+        until = f"; can be started until {after.until.isoformat()}" if after.until else ""
         yield Change(
             impact=Impact.NOTICEABLE,
             code=ChangeCode.DEPRECATED,
             subject=after.label,
-            message=f"deprecated without replacement; starts{until}",
+            message=f"deprecated without replacement{until}",
             help="Write replacedBy, or say in message what users should do.",
         )
     elif becomes is State.HIDDEN:
@@ -99,6 +99,10 @@ def _state(before: Profile, after: Profile, today: date) -> Iterator[Change]:
         yield Change(
             impact=Impact.MINOR, code=ChangeCode.OFFERED, subject=after.label, message=f"{was} → {becomes}"
         )
+
+
+def _ends_sooner(before: Profile, after: Profile) -> bool:
+    return after.until is not None and (before.until is None or after.until < before.until)
 
 
 def _recommended(

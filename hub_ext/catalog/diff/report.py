@@ -37,7 +37,8 @@ def markdown(changes: Sequence[Change]) -> str:
 def plain(changes: Iterable[Change]) -> str:
     """Write one line per change, for a terminal."""
     return "\n".join(
-        f"{change.impact}[{change.code}] {change.subject}: {change.message}" for change in changes
+        f"{change.impact}[{change.code}] {change.subject}: {' '.join(change.message.split())}"
+        for change in changes
     )
 
 
@@ -47,8 +48,9 @@ def _text(change: Change) -> str:
 
 
 def _escape(text: str) -> str:
-    """Keep texts of the catalog from being read as Markdown or HTML."""
-    for character in "\\`*_{}[]<>|#":
+    """Keep texts of the catalog from being read as Markdown or HTML, and on one line."""
+    text = " ".join(text.split())
+    for character in "\\`*_{}[]<>|#~&":
         text = text.replace(character, f"\\{character}")
     return text
 

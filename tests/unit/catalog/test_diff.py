@@ -36,6 +36,9 @@ CUDA = {"ref": f"r.io/t@{DIGEST}", "displayName": "PyTorch 3", "cuda": "14.0"}
 NEWER = {"ref": f"r.io/t@{DIGEST}", "displayName": "PyTorch 2.12", "cuda": "13.1"}
 
 
+HUGE = {"displayName": "64 GiB", "resources": {"memory": "64Gi"}}
+
+
 @pytest.mark.parametrize(
     ("edit", "impact", "code", "words"),
     [
@@ -103,6 +106,39 @@ NEWER = {"ref": f"r.io/t@{DIGEST}", "displayName": "PyTorch 2.12", "cuda": "13.1
             "memory",
             "Size, 32 GiB: memory limit",
         ),
+        (
+            {"profiles.3.choices.slice.default": "medium"},
+            N,
+            "option",
+            "preselected One seventh → Two sevenths",
+        ),
+        (
+            {"profiles.3.choices.slice.options.medium.access": {"teams": ["nlp"]}},
+            B,
+            "access-lost",
+            "only nlp",
+        ),
+        (
+            {"profiles.3.choices.slice.options.medium.image": "base"},
+            B,
+            "cuda-major",
+            "Two sevenths: the image",
+        ),
+        (
+            {"profiles.3.choices.slice.options.medium.storage": {"home": {"mountPath": "/h"}}},
+            B,
+            "home-path",
+            "Two sevenths: the home moves",
+        ),
+        (
+            {"profiles.3.choices.slice.options.small.requires": {"slice": ["small"]}},
+            N,
+            "option",
+            "One seventh: goes only with slice: small",
+        ),
+        ({"optionSets.sizes.options.large.price.perHour": 0.5}, N, "price", "Size, 32 GiB: price: 0.40 EUR"),
+        ({"optionSets.sizes.options.huge": HUGE}, M, "option", "Size, 64 GiB: is added"),
+        ({"profiles.2.choices": {"size": "sizes"}}, M, "choice", "Size: can be chosen"),
         ({"teams.nlp.quota.gpuEquivalents": 4}, N, "quota", "6 → 4"),
         ({"teams.nlp.perUser.cpu": 20}, N, "quota", "no bound → 20"),
         ({"teams.nlp.groups": ["nlp2"]}, B, "team", "nlp"),
@@ -114,6 +150,52 @@ NEWER = {"ref": f"r.io/t@{DIGEST}", "displayName": "PyTorch 2.12", "cuda": "13.1
 def test_what_is_noticed(clean: dict[str, Any], edit: Edit, impact: Impact, code: str, words: str) -> None:
     found = changes(clean, edit)
     assert any((c.impact, c.code) == (impact, code) and words in c.message for c in found), plain(found)
+
+
+def test_what_changes_for_the_profile_is_not_said_again_for_each_option(clean: dict[str, Any]) -> None:
+    (change,) = changes(clean, {"profiles.3.storage": {"workDir": "/home/jovyan/work"}})
+    assert change.message.startswith("JupyterLab opens in /home/jovyan/work")
+
+
+def test_an_earlier_last_day_is_noticed(clean: dict[str, Any]) -> None:
+    base = {"profiles.1.replacedBy": GONE}
+    (change,) = changes(clean, {"profiles.1.until": "2027-01-31"}, base)
+    assert (change.impact, change.code) == (N, "deprecated")
+    assert "until 2027-01-31" in change.message
+    assert changes(clean, {"profiles.1.until": "2027-12-31"}, base) == ()
+
+
+def test_a_team_written_out_as_its_groups_loses_nothing(clean: dict[str, Any]) -> None:
+    assert changes(clean, {"profiles.2.access": {"groups": ["nlp"]}}) == ()
+    assert (
+        changes(clean, {"profiles.2.access": {"teams": ["nlp"]}}, {"profiles.2.access": {"groups": ["nlp"]}})
+        == ()
+    )
+    (change,) = changes(clean, {"profiles.2.access": {"groups": ["nlp"]}}, {"teams.nlp.users": ["ada"]})
+    assert (change.impact, change.code) == (B, "access-lost")
+
+
+def test_typed_images_that_are_refused_from_now_on_are_noticed(clean: dict[str, Any]) -> None:
+    choice = {
+        "displayName": "Image",
+        "options": {"base": {"displayName": "Base", "image": "base"}},
+        "custom": {"registries": ["r.io", "s.io/x"], "allowTag": True},
+    }
+    base = {"profiles.0.choices.image": choice}
+    told = [
+        c.message
+        for edit in (
+            {"profiles.0.choices.image.custom.registries": ["r.io"]},
+            {"profiles.0.choices.image.custom.allowTag": False},
+            {"profiles.0.choices.image.custom": GONE},
+        )
+        for c in changes(clean, edit, base)
+    ]
+    assert told == [
+        "Image: images can no longer come from s.io/x",
+        "Image: a typed image needs a digest",
+        "Image: an image can no longer be typed",
+    ]
 
 
 def test_a_new_version_is_compared_with_what_it_takes_over(clean: dict[str, Any]) -> None:
@@ -147,3 +229,13 @@ def test_markdown_groups_by_impact_and_escapes_what_admins_wrote(clean: dict[str
     assert "- `cpu@1`" in text
     assert "\\<img src=x\\>" in text
     assert "<" not in text.replace("\\<", "")
+
+
+def test_a_text_with_line_feeds_stays_on_its_line(clean: dict[str, Any]) -> None:
+    name = "A\n\n# Approved\n- [x] ~~b~~ &lt;"
+    found = changes(
+        clean, {"optionSets.sizes.options.large": GONE}, {"optionSets.sizes.options.large.displayName": name}
+    )
+    (line,) = [line for line in markdown(found).splitlines() if "Approved" in line]
+    assert line.startswith("  - Size, A \\# Approved - \\[x\\] \\~\\~b")
+    assert len(plain(found).splitlines()) == len(found)

@@ -34,6 +34,7 @@ MIRROR_VARIABLE = "GPU_WORKSPACES_DEBIAN_MIRROR"
 PACKAGES = ("ca-certificates", "python3")
 UNWANTED = ("/usr/share/doc/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/man/*")
 """Left out when packages are unpacked, as the images that this one stands in for do; licenses are kept."""
+KEPT = 3
 EPOCH = 1767225600
 """2026-01-01: the time that every file and image gets, so that the same content has the same digest."""
 WHEEL_SOURCES = ("pyproject.toml", "setup.cfg", "README.md", "LICENSE", "hub_ext", "services")
@@ -99,6 +100,7 @@ def _dockerfile(name: str, folder: Path, *, base: Recipe, seconds: float, wheel:
             arguments = {"BASE": reference(base.name, base.key), "VERSION": key}
             buildah.build(context, tag=reference(name, key), arguments=arguments)
             buildah.save(reference(name, key), target)
+        _drop_older(name)
 
     return Recipe(name=name, key=key, make=make, needs=(PREFIX + base.name,), seconds=seconds)
 
@@ -134,9 +136,7 @@ class Buildah:
         """Write an image to an OCI layout folder. zstd, because nodes unpack that several times faster."""
         self._buildah("push", "--quiet", "--compression-format=zstd", name, f"oci:{target}:{name}")
 
-    def _buildah(
-        self, *arguments: str | Path, cwd: Path | None = None, stdout: Path | None = None
-    ) -> None:
+    def _buildah(self, *arguments: str | Path, cwd: Path | None = None, stdout: Path | None = None) -> None:
         storage = ("--root", self._folder / "storage", "--runroot", self._folder / "run")
         self._run(
             *_private(self._program, *storage, "--storage-driver=overlay", *arguments),
@@ -161,6 +161,13 @@ def _work_folder(target: Path) -> Iterator[Path]:
         yield work
     finally:
         cache.remove(work)
+
+
+def _drop_older(name: str) -> None:
+    """Keep the `KEPT` builds of an image that were used last: some change with every line of code."""
+    builds = (cache.cache_root() / "images").glob(f"*/{name}")
+    for build in sorted(builds, key=lambda path: path.parent.stat().st_mtime, reverse=True)[KEPT:]:
+        cache.remove(build.parent)
 
 
 def _require_root(name: str) -> None:

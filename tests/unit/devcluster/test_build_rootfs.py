@@ -95,7 +95,7 @@ def test_builds_in_a_mount_namespace_and_pulls_nothing(
     verbs = [next(w for w in command if w in {"pull", "tag", "build", "push"}) for command in run.commands]
     assert verbs == ["pull", "tag", "build", "push"]
     assert {"--pull-never", f"--timestamp={rootfs.EPOCH}"} <= set(run.commands[2])
-    assert list(tmp_path.iterdir()) == [], "the storage is dropped"
+    assert [path.name for path in tmp_path.iterdir()] == [], "the storage is dropped"
 
 
 def test_the_machines_certificates_and_index_are_passed_into_builds(
@@ -129,3 +129,22 @@ def test_nothing_is_passed_where_the_machine_has_nothing_of_its_own(
     rootfs.Buildah(Path("buildah"), tmp_path / "work", run).build(tmp_path, tag="image")
     assert not any("host-ca" in word for word in run.commands[0])
     assert (tmp_path / "work" / "pip.conf").read_text() == "[global]\n"
+
+
+def test_keeps_the_builds_of_an_image_that_were_used_last(
+    cache_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(rootfs, "ensure_tools", lambda names: {name: Path("/bin") / name for name in names})
+    for age, key in enumerate(["newest", "newer", "old", "older"]):
+        for name in ("notebook", "hub"):
+            folder = cache_folder / "images" / f"{key}-{name}" / name
+            folder.mkdir(parents=True)
+            os.utime(folder.parent, (1e9 - age, 1e9 - age))
+    rootfs.recipes()["notebook"].make(tmp_path / "part" / "image", Recorder())
+    assert {path.name for path in (cache_folder / "images").glob("*-notebook")} == {
+        "newest-notebook",
+        "newer-notebook",
+        "old-notebook",
+    }
+    assert len(list((cache_folder / "images").glob("*-hub"))) == 4

@@ -82,14 +82,16 @@ async def ours(namespace: str, users: int, kubeconfig: Path) -> list[asyncio.Tas
     watch = ClusterWatch(ClusterState(rules.weights), sources(core.api_client, [namespace]))
     cluster = HubCluster(watch, rules)
     workspace = compose(catalog, catalog.profiles[0], {})
+    await cluster.ready()
     starts = []
     for number in range(users):
         pod = build_pod(f"waits-{number}", node=None)
         pod["metadata"]["namespace"] = namespace
         start = cluster.begin(pod, workspace)
         assert isinstance(start, Start)
+        # Its pod is there already, which otherwise means that it belongs to an earlier start.
+        start._not_mine = ""
         starts.append(start)
-    await cluster.ready()
     return [asyncio.create_task(drain(start.waits())) for start in starts]
 
 

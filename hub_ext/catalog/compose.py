@@ -154,7 +154,7 @@ def _check_requirements(profile: Profile, picked: Mapping[str, str], options: Ma
             SelectionReason.CONFLICTING_OPTIONS,
             f"{option.display_name} goes only with {title}: {wanted or 'nothing that is offered here'}.",
             field=name,
-            allowed=allowed,
+            allowed=[key for key in allowed if key in known],
         )
 
 

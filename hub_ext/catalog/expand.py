@@ -1,7 +1,8 @@
 """Fill in what a catalog leaves unsaid, so that nobody who reads a profile has to look elsewhere.
 
-After `expand` each profile carries its defaults, each choice is written out, and several images are a choice
-named `image`. Hashes, diffs and renderers work on this form only.
+After `expand` each profile carries its defaults, each choice is written out, several images are a choice
+named `image`, and the preselected profile has its own name instead of an alias. Hashes, diffs and renderers
+work on this form only.
 
 Pure: no clock, no network.
 """
@@ -45,7 +46,10 @@ def expand(catalog: Catalog) -> Catalog:
         for key, image in catalog.images.items()
     }
     profiles = tuple(_expand_profile(catalog, profile, images) for profile in catalog.profiles)
-    return catalog.model_copy(update={"profiles": profiles})
+    defaults, preselected = catalog.defaults, catalog.defaults.profile
+    if preselected is not None and (meant := catalog.aliases.get(preselected.name)) is not None:
+        defaults = defaults.model_copy(update={"profile": meant})
+    return catalog.model_copy(update={"profiles": profiles, "defaults": defaults})
 
 
 def _expand_profile(catalog: Catalog, profile: Profile, images: Mapping[str, Option]) -> Profile:

@@ -66,6 +66,11 @@ def keys_at(loc: Loc, present: Mapping[str, Any] | None = None) -> dict[str, Sch
     return keys
 
 
+def required_at(loc: Loc) -> list[str]:
+    """Give the keys that must stand in the mapping at a place."""
+    return list(dict.fromkeys(key for schema in _at(loc) for key in schema.get("required", ())))
+
+
 def _is_ruled_out(properties: Mapping[str, Schema], present: Mapping[str, Any]) -> bool:
     return any(
         "const" in schema and key in present and present[key] != schema["const"]

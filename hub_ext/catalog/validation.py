@@ -20,7 +20,7 @@ from ..gpu.resources import is_accelerator
 from .codes import Code
 from .model import Catalog
 from .problems import Loc, Problem, path_of
-from .schema import describe, keys_at
+from .schema import describe, keys_at, required_at
 
 RawText = Callable[[Loc], str | None]
 """Gives the text of a value as it stands in the file, None where there is no file."""
@@ -88,25 +88,45 @@ def _unknown_key(loc: Loc, data: Any, hint: str = "") -> Problem:
         code=Code.UNKNOWN_KEY,
         message=f"there is no key {key!r} here",
         loc=loc,
-        help=_FROM_KUBESPAWNER.get(str(key), "") or hint or _guess(str(key), tuple(parent), data),
+        help=_FROM_ELSEWHERE.get(str(key), "") or hint or _guess(str(key), tuple(parent), data),
     )
 
 
-_FROM_KUBESPAWNER: Final = {
+_FROM_ELSEWHERE: Final = {
     "kubespawner_override": "A profile list becomes a catalog by gpu-workspaces import.",
     "profile_options": "Write choices.",
     "unlisted_choice": "Write custom in the choice named image.",
     "allowed_groups": "Write access: {groups: […]}.",
     "slug": "Write name.",
     "default": "Write defaults: {profile: …} at the top, or default in the choice.",
+    "requests": "Write cpu: {request: …, limit: …}, and memory likewise.",
+    "limits": "Write cpu: {request: …, limit: …}, and memory likewise.",
+    "nodeSelector": "It belongs to a pool, which resources name.",
+    "tolerations": "They belong to a pool, which resources name.",
+    "privileged": "Workspaces are never privileged.",
 }
-"""Words of KubeSpawner's profile lists, and what stands for them here."""
+"""Words of KubeSpawner and of pods, and what stands for them here."""
+
+_SYNONYMS: Final = {
+    "mem": "memory",
+    "min": "request",
+    "max": "limit",
+    "size": "sizeLimit",
+    "storageClass": "class",
+    "storageClassName": "class",
+    "pvc": "claim",
+    "claimName": "claim",
+    "image": "images",
+}
+"""Words that mean a key where there is one of that name."""
 
 
 def _guess(key: str, parent: Loc, data: Any) -> str:
     present = _value_at(data, parent)
     written = present if isinstance(present, Mapping) else {}
     here = keys_at(parent, written)
+    if (meant := _SYNONYMS.get(key)) in here:
+        return f"Write {meant}."
     free = [name for name in here if name not in written]
     if is_accelerator(key) and "gpu" in here:
         return "Write gpu: {pool: …, count: 1}; the pool says what a GPU is called."
@@ -166,7 +186,8 @@ def _wrong_value(details: ErrorDetails, loc: Loc, raw_text: RawText) -> Problem:
             code=Code.WRONG_TYPE,
             message=f"expected {'an amount' if amount else _KINDS[kind]}, not {_shown(value)}",
             loc=loc,
-            help=_type_help(kind, value, raw_text(loc)) or describe(loc),
+            help=_type_help(kind, value, raw_text(loc))
+            or " ".join(filter(None, (describe(loc), _keys(kind, loc)))),
         )
     context = details.get("ctx", {})
     if kind == "union_tag_invalid":
@@ -196,6 +217,13 @@ def _wrong_value(details: ErrorDetails, loc: Loc, raw_text: RawText) -> Problem:
             help="Write year, month and day, such as 2027-03-31.",
         )
     return Problem(code=Code.BAD_VALUE, message=_out_of_bounds(details), loc=loc, help=describe(loc))
+
+
+def _keys(kind: str, loc: Loc) -> str:
+    """Show what a mapping looks like that must stand at a place."""
+    keys = keys_at(loc) if kind.startswith("model_") else {}
+    shown = ", ".join(f"{key}: …" for key in required_at(loc) or list(keys)[:4])
+    return f"Write {{{shown}}}." if keys else ""
 
 
 def _out_of_bounds(details: ErrorDetails) -> str:

@@ -32,6 +32,7 @@ class ChangeCode(StrEnum):
     HIDDEN = "hidden"
     OFFERED = "offered"
     ADDED = "added"
+    RENAMED = "renamed"
     RECOMMENDED = "recommended"
     DEFAULT_PROFILE = "default-profile"
     ALIAS = "alias"

@@ -19,6 +19,9 @@ from .storage import compare_storage
 
 def compare_profiles(old: Catalog, before: Profile, new: Catalog, after: Profile) -> Iterator[Difference]:
     """Compare everything that a user gets, from the most to the least visible."""
+    if before.display_name != after.display_name:
+        message = f"it is called {after.display_name} instead of {before.display_name}"
+        yield Impact.MINOR, ChangeCode.RENAMED, message
     yield from compare_access(old, before.access, new, after.access)
     yield from compare_resources(old, before.resources, new, after.resources)
     yield from compare_storage(before.storage, after.storage)

@@ -5,13 +5,15 @@ Pure: no clock, no network.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
+from ..choices import Choice
 from ..codes import Code
 from ..compose import combinations, default_option, unmet
 from ..expand import IMAGE_CHOICE
-from ..problems import Problem
+from ..model import Profile
+from ..problems import Loc, Problem
 from .context import MOST_COMBINATIONS, Context, too_many
 
 RESERVED: Final = {"profile", "version", "team"}
@@ -74,13 +76,46 @@ def check_reachable(context: Context) -> Iterator[Problem]:
         picked = {name: default_option(choice) for name, choice in questions.items()}
         if any(pick not in questions[name].options for name, pick in picked.items()):
             continue  # said by the references
-        for name, pick in picked.items():
-            other = unmet(profile, picked, questions[name].options[pick])
-            if other:
-                yield Problem(
-                    code=Code.DEFAULTS_CONFLICT,
-                    message=f"{profile.label}: the preselected {name}={pick} does not go with "
-                    f"{other}={picked.get(other, profile.images[0])}",
-                    loc=(*loc, "choices", name),
-                    help="Write default in one of the choices.",
+        conflicts = list(_conflicts(profile, picked))
+        yield from (_conflict(profile, picked, loc, name, other) for name, other in conflicts)
+        if not conflicts:
+            picked = _open_picks(questions)
+            for name, other in _conflicts(profile, picked):
+                yield _conflict(
+                    profile, picked, loc, name, other, who=" for users without access to all options"
                 )
+
+
+def _conflicts(profile: Profile, picked: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Give pairs of choices whose picks do not go together."""
+    for name, pick in picked.items():
+        if other := unmet(profile, picked, profile.questions[name].options[pick]):
+            yield name, other
+
+
+def _open_picks(questions: Mapping[str, Choice]) -> dict[str, str]:
+    """Give what is preselected for somebody to whom no option with an access rule is open.
+
+    Empty if a question would have no answer: the profile is not offered to them then.
+    """
+    picked: dict[str, str] = {}
+    for name, choice in questions.items():
+        rules = {key: option.access for key, option in choice.options.items()}
+        mine = [key for key, access in rules.items() if access is None or access.everyone]
+        if not mine:
+            return {}
+        default = default_option(choice)
+        picked[name] = default if default in mine else mine[0]
+    return picked
+
+
+def _conflict(
+    profile: Profile, picked: Mapping[str, str], loc: Loc, name: str, other: str, *, who: str = ""
+) -> Problem:
+    return Problem(
+        code=Code.DEFAULTS_CONFLICT,
+        message=f"{profile.label}: the preselected {name}={picked[name]} does not go with "
+        f"{other}={picked.get(other, profile.images[0])}{who}",
+        loc=(*loc, "choices", name),
+        help="Write default in one of the choices.",
+    )

@@ -118,6 +118,11 @@ def test_part_of_an_option_set(clean: dict[str, Any]) -> None:
     assert default_option(other.by_key["cpu", 1].questions["size"]) == "large"
 
 
+def test_the_preselected_profile_has_its_own_name(clean: dict[str, Any]) -> None:
+    ref = load_catalog(changed(clean, {"defaults.profile": "llm"})).defaults.profile
+    assert str(ref) == "gpu-full@latest"
+
+
 def test_defaults_are_replaced_key_by_key(clean: dict[str, Any]) -> None:
     made = make(
         clean,

@@ -142,6 +142,7 @@ HUGE = {"displayName": "64 GiB", "resources": {"memory": "64Gi"}}
         ({"teams.nlp.quota.gpuEquivalents": 4}, N, "quota", "6 → 4"),
         ({"teams.nlp.perUser.cpu": 20}, N, "quota", "no bound → 20"),
         ({"teams.nlp.groups": ["nlp2"]}, B, "team", "nlp"),
+        ({"profiles.3.displayName": "Part of a card"}, M, "renamed", "Part of a card instead of"),
         ({"aliases": GONE}, B, "alias", "gone"),
         ({"aliases.llm": "gpu-part"}, N, "alias", "gpu-part@recommended"),
         ({"defaults.profile": "gpu-part"}, M, "default-profile", "gpu-part"),

@@ -22,7 +22,7 @@ from .images import Images, home_of
 from .names import key_of, name_of
 from .pools import Pools
 from .scene import Picks, Scene, changed_aspects
-from .settings import clean
+from .settings import read_placed
 from .values import Hub, find_hub, locate, merge_files, read_files, report_yaml
 
 SMALL: Final = (100, 256 * 1024**2)
@@ -80,7 +80,7 @@ class _Writer:
         self._hub = hub
         self._findings = findings
         self._image_named = image
-        self._settings = clean(hub.settings, ("singleuser",), Findings(findings.locate))
+        self._settings = read_placed(hub.settings, findings)
         self._pools = Pools(findings)
         self._images = Images()
         self._names: dict[str, None] = {}

@@ -45,6 +45,16 @@ def clean(override: Mapping[str, Any], loc: Loc, findings: Findings) -> dict[str
     return result
 
 
+def read_placed(settings: Mapping[str, tuple[Loc, Any]], findings: Findings) -> dict[str, Any]:
+    """Read settings that stand in places of their own; what is left out is a finding."""
+    read = {
+        name: READERS[name](value, loc, findings)
+        for name, (loc, value) in settings.items()
+        if value is not None
+    }
+    return {name: value for name, value in read.items() if value is not DROP}
+
+
 def _unknown(key: str, place: Loc, findings: Findings) -> None:
     close = get_close_matches(key, TRAITS, n=1, cutoff=0.75)
     remedy = PLACES.get(key) or (f"Did you mean {close[0]}?" if close else "")

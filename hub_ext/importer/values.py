@@ -18,7 +18,8 @@ from ..catalog.problems import Loc, Problem, path_of
 from .chart import check_keys_of_chart
 from .codes import Code, Findings
 
-_RESOURCES: Final = ("extra_resource_limits", "extra_resource_guarantees")
+_SECTIONS: Final = frozenset({"hub", "proxy", "singleuser"})
+"""Sections by which values of the chart are recognized."""
 LISTS: Final = ("profileList", "profile_list")
 CHART_MEMORY: Final = "1G"
 """What the chart reserves for a server unless the values say otherwise (`singleuser.memory.guarantee`)."""
@@ -47,8 +48,8 @@ class Hub:
     """Place of the list."""
     profiles: Any
     """The list as it is written."""
-    settings: Mapping[str, Any]
-    """KubeSpawner settings for all servers: image, amounts, GPUs."""
+    settings: Mapping[str, tuple[Loc, Any]]
+    """KubeSpawner settings for all servers (image, amounts, GPUs): where each stands, and its value."""
     keys: Mapping[str, frozenset[str]]
     """Keys of mappings that the hub sets for all servers, by setting: `environment`, `node_selector`."""
     image: str
@@ -142,6 +143,8 @@ def find_hub(values: Mapping[str, Any], findings: Findings) -> Hub | None:
         if any("profile_list" in text for text in _code(values)):
             help_text = "It is written in Python, in hub.extraConfig; write it as YAML first."
         findings.add(Code.NO_PROFILE_LIST, (), "there is no profile list in these values", help=help_text)
+        if not _SECTIONS.isdisjoint(values):
+            check_keys_of_chart(values, (), findings)
         return None
     if len(places) > 1:
         others = ", ".join(path_of(place) for place in places[1:])
@@ -156,7 +159,7 @@ def find_hub(values: Mapping[str, Any], findings: Findings) -> Hub | None:
     return Hub(
         loc=loc,
         profiles=_get(values, loc),
-        settings=_settings(singleuser, is_chart=is_chart) | _configured(values, root),
+        settings=_settings(singleuser, (*root, "singleuser"), is_chart=is_chart) | _configured(values, root),
         keys=_keys(singleuser),
         image=CHART_IMAGE if is_chart else SPAWNER_IMAGE,
     )
@@ -186,19 +189,25 @@ def _chart_root(values: Mapping[str, Any], loc: Loc) -> Loc:
     return loc[: loc.index("hub")] if "hub" in loc else ()
 
 
-def _settings(singleuser: Mapping[str, Any], *, is_chart: bool) -> dict[str, Any]:
-    image = _get(singleuser, ("image", "name"))
-    tag = _get(singleuser, ("image", "tag"))
-    name = f"{image}:{tag}" if image and tag else image
-    return {
-        "image": name,
-        "cpu_guarantee": _get(singleuser, ("cpu", "guarantee")),
-        "cpu_limit": _get(singleuser, ("cpu", "limit")),
-        "mem_guarantee": _get(singleuser, ("memory", "guarantee")) or (CHART_MEMORY if is_chart else None),
-        "mem_limit": _get(singleuser, ("memory", "limit")),
-        "extra_resource_limits": _get(singleuser, ("extraResource", "limits")) or {},
-        "extra_resource_guarantees": _get(singleuser, ("extraResource", "guarantees")) or {},
-    }
+_PLACES: Final[Mapping[str, Loc]] = {
+    "image": ("image", "name"),
+    "cpu_guarantee": ("cpu", "guarantee"),
+    "cpu_limit": ("cpu", "limit"),
+    "mem_guarantee": ("memory", "guarantee"),
+    "mem_limit": ("memory", "limit"),
+    "extra_resource_limits": ("extraResource", "limits"),
+    "extra_resource_guarantees": ("extraResource", "guarantees"),
+}
+"""Where `singleuser` says what KubeSpawner is told."""
+
+
+def _settings(singleuser: Mapping[str, Any], loc: Loc, *, is_chart: bool) -> dict[str, tuple[Loc, Any]]:
+    written = {name: _get(singleuser, place) for name, place in _PLACES.items()}
+    if written["image"] and (tag := _get(singleuser, ("image", "tag"))):
+        written["image"] = f"{written['image']}:{tag}"
+    if is_chart:
+        written["mem_guarantee"] = written["mem_guarantee"] or CHART_MEMORY
+    return {name: ((*loc, *_PLACES[name]), value) for name, value in written.items() if value is not None}
 
 
 def _keys(singleuser: Mapping[str, Any]) -> dict[str, frozenset[str]]:
@@ -206,8 +215,10 @@ def _keys(singleuser: Mapping[str, Any]) -> dict[str, frozenset[str]]:
     return {name: frozenset(_get(singleuser, (key,)) or ()) for name, key in places.items()}
 
 
-def _configured(values: Mapping[str, Any], root: Loc) -> dict[str, Any]:
+def _configured(values: Mapping[str, Any], root: Loc) -> dict[str, tuple[Loc, Any]]:
     """Give what `hub.config.KubeSpawner` says, which wins over `singleuser`."""
-    config = _get(values, (*root, "hub", "config", "KubeSpawner"))
-    names = ("image", "cpu_guarantee", "cpu_limit", "mem_guarantee", "mem_limit", *_RESOURCES)
-    return {name: config[name] for name in names if name in config} if isinstance(config, Mapping) else {}
+    loc = (*root, "hub", "config", "KubeSpawner")
+    config = _get(values, loc)
+    if not isinstance(config, Mapping):
+        return {}
+    return {name: ((*loc, name), config[name]) for name in _PLACES if name in config}

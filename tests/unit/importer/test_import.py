@@ -149,6 +149,29 @@ class TestAmounts:
         found = {f.code for f in draft.findings} - {Code.GUESSED}
         assert found == ({code} if code else set())
 
+    @pytest.mark.parametrize(
+        ("singleuser", "code", "place"),
+        [
+            ({"extraResource": {"limits": "nvidia.com/gpu: 1"}}, Code.WRONG_SHAPE, "extraResource.limits"),
+            ({"extraResource": {"limits": [{"x/y": 1}]}}, Code.WRONG_SHAPE, "extraResource.limits"),
+            (
+                {"extraResource": {"guarantees": {"nvidia": {"com/gpu": 1}}}},
+                Code.WRONG_SHAPE,
+                "extraResource.guarantees.nvidia",
+            ),
+            ({"extraResource": {"limits": None}}, None, ""),
+            ({"extraResource": {"limits": {"nvidia.com/gpu": 1}}}, None, ""),
+            ({"cpu": {"limit": "500m"}}, Code.BAD_QUANTITY, "cpu.limit"),
+            ({"memory": {"guarantee": "16Gi"}}, Code.BAD_QUANTITY, "memory.guarantee"),
+        ],
+        ids=str,
+    )
+    def test_what_the_hub_says_for_all_is_held_to_the_same(self, singleuser, code, place):
+        values = {"singleuser": singleuser | {"profileList": [{"display_name": "A"}]}}
+        draft = import_values([("values.yaml", to_yaml(values))])
+        told = [(f.code, f.path) for f in draft.findings if f.severity is Severity.ERROR]
+        assert told == ([(code, f"singleuser.{place}")] if code else [])
+
     def test_a_limit_without_reservation_is_both(self):
         draft = imported({"display_name": "A", "kubespawner_override": {"cpu_limit": 2, "mem_limit": "4G"}})
         resources = draft.catalog["profiles"][0]["resources"]
@@ -355,6 +378,11 @@ class TestValues:
         assert "custom.profiles" in found["profiles"]
         assert "extraPodConfig" in found["singleuser.spec"]
         assert "fsGid" in found["singleuser.gid"]
+
+    def test_keys_that_the_chart_refuses_are_told_without_a_list_too(self):
+        values = {"profiles": "[]", "singleuser": {"gid": 100}, "proxy": {"extraEnv": {}}}
+        draft = import_values([("values.yaml", to_yaml(values))])
+        assert said(draft, Code.UNKNOWN_KEY) == ["profiles", "singleuser.gid", "proxy.extraEnv"]
 
     def test_keys_below_a_parent_chart_have_its_path(self):
         chart = {"singleuser": {"spec": {}, "profileList": [profile()]}}

@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from http import HTTPStatus
 from typing import Any, Final
 
-from .catalog.compose import Workspace, compose
+from .catalog.compose import CUSTOM, Workspace, compose, default_option
 from .catalog.expand import IMAGE_CHOICE
 from .catalog.model import Catalog, Profile
 from .catalog.versions import Resolution, offered, resolve
@@ -142,13 +142,13 @@ def _select(
         ignored = ()
     resolution = _resolve(catalog, person, request, today=today, last=last, explicit=raw != last)
     profile = resolution.profile
-    picks = _picks(profile, request, moved=bool(resolution.moved_from))
+    picks, lost = _picks(profile, request, moved=bool(resolution.moved_from))
     teams = paying_teams(profile, catalog, person)
     return Selection(
         workspace=compose(catalog, profile, picks),
         team=_team(request, teams),
         several_teams=len(teams) > 1,
-        notice=resolution.notice,
+        notice=" ".join(filter(None, (resolution.notice, *lost))),
         ignored=ignored,
     )
 
@@ -228,16 +228,14 @@ def _not_offered(
     )
 
 
-def _picks(profile: Profile, request: Request, *, moved: bool) -> Mapping[str, str]:
-    """Give the picks to compose; a version that took over drops those that mean nothing in it."""
+def _picks(profile: Profile, request: Request, *, moved: bool) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """Give the picks to compose; a version that took over drops, and names, what it has not."""
     picks = dict(request.picks)
     if IMAGE_CHOICE not in profile.questions and picks.get(IMAGE_CHOICE) == profile.images[0]:
         del picks[IMAGE_CHOICE]
     if moved:
-        questions = profile.questions
-        return {
-            key: pick for key, pick in picks.items() if key in questions and pick in questions[key].options
-        }
+        lost = {key: text for key, pick in picks.items() if (text := _lost(profile, key, pick))}
+        return {key: pick for key, pick in picks.items() if key not in lost}, tuple(lost.values())
     for key in picks:
         if key not in profile.questions:
             close = get_close_matches(key, (*RESERVED, *profile.questions), n=1)
@@ -248,7 +246,18 @@ def _picks(profile: Profile, request: Request, *, moved: bool) -> Mapping[str, s
                 field=key,
                 allowed=profile.questions,
             )
-    return picks
+    return picks, ()
+
+
+def _lost(profile: Profile, key: str, pick: str) -> str:
+    """Say what becomes of a saved pick that means nothing any more; empty for one that stays."""
+    choice = profile.questions.get(key)
+    if choice is None:
+        return f"{shown(key)} can no longer be chosen."
+    if pick in choice.options or (choice.custom is not None and pick.startswith(f"{CUSTOM}:")):
+        return ""
+    instead = choice.options[default_option(choice)].display_name
+    return f"{choice.display_name}: {shown(pick)} is no longer offered, it starts with {instead}."
 
 
 def _team(request: Request, teams: tuple[str, ...]) -> str | None:

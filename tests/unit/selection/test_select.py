@@ -307,6 +307,14 @@ def test_a_saved_old_version_moves_with_its_choices_and_says_so() -> None:
     selection = started(saved, last=saved)
     assert selection.options == {"profile": "full", "version": 3, "image": "old-torch", "cards": "one"}
     assert "replaced by version 3" in selection.notice
+    assert selection.notice.endswith("“gone” can no longer be chosen.")
+
+
+def test_a_saved_answer_that_is_no_longer_offered_is_told_with_what_starts_instead() -> None:
+    saved = {"profile": "full", "version": 2, "cards": "seven"}
+    selection = started(saved, last=saved)
+    assert selection.options["cards"] == "one"
+    assert "“seven” is no longer offered, it starts with" in selection.notice
 
 
 def test_a_deprecated_version_can_still_be_asked_for_until_its_last_day() -> None:

@@ -14,6 +14,7 @@ import hashlib
 import os
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -132,10 +133,20 @@ def size_bytes(path: Path) -> int:
     return sum(blocks.values()) * 512
 
 
-def drop_unused(kind: str, *, days: float) -> list[Path]:
-    """Remove key folders of `kind` that were not wanted for so many days; returns those removed."""
+def drop_unused(kind: str, *, days: float, keep: int) -> list[Path]:
+    """Remove the entries of `kind` that were not wanted for so many days, and replaced ones.
+
+    Of each name, the `keep` last wanted are kept: what is made from the checkout gets a new key with each
+    change. Returns the key folders removed.
+    """
     oldest = time.time() - days * 86400
-    folders = [p for p in (cache_root() / kind).glob("*") if p.is_dir() and p.stat().st_mtime < oldest]
-    for folder in folders:
-        shutil.rmtree(folder)
-    return folders
+    wanted = {folder: folder.stat().st_mtime for folder in (cache_root() / kind).glob("*") if folder.is_dir()}
+    seen: Counter[str] = Counter()
+    removed: list[Path] = []
+    for folder in sorted(wanted, key=wanted.__getitem__, reverse=True):
+        name = next((path.name for path in folder.iterdir()), "")
+        seen[name] += 1
+        if wanted[folder] < oldest or seen[name] > keep:
+            shutil.rmtree(folder)
+            removed.append(folder)
+    return removed

@@ -46,6 +46,8 @@ __all__ = [
 
 KEPT_KINDS = ("bin", "images", "manifests", "headers")
 UNUSED_DAYS = 30
+KEPT_OF_A_NAME = 4
+"""The newest and the oldest Kubernetes, each for two states of the checkout."""
 
 
 def all_steps() -> dict[str, Step]:
@@ -95,7 +97,7 @@ def nvml_header_dir(*, report: Report | None = None) -> Path:
 
 
 def prune() -> int:
-    """Drop the build caches, and what was not used for a month; returns the bytes that became free.
+    """Drop the build caches, and what is long unused or replaced; returns the bytes that became free.
 
     Does nothing, and returns 0, while another process builds.
     """
@@ -105,5 +107,5 @@ def prune() -> int:
         before = cache.size_bytes(cache.cache_root())
         cache.remove(cache.scratch())
         for kind in KEPT_KINDS:
-            cache.drop_unused(kind, days=UNUSED_DAYS)
+            cache.drop_unused(kind, days=UNUSED_DAYS, keep=KEPT_OF_A_NAME)
         return before - cache.size_bytes(cache.cache_root())

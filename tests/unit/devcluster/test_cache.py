@@ -99,9 +99,22 @@ def test_unused_entries_are_dropped_and_wanted_ones_kept(cache_folder: Path) -> 
         month_ago = time.time() - 31 * 86400
         os.utime(path.parent, (month_ago, month_ago))
     cache.mark_used(wanted)
-    assert cache.drop_unused("bin", days=30) == [old.parent]
+    assert cache.drop_unused("bin", days=30, keep=9) == [old.parent]
     assert wanted.exists()
     assert not old.exists()
+
+
+def test_of_each_name_the_last_wanted_are_kept() -> None:
+    now = time.time()
+    for age, (key, name) in enumerate(
+        [("a", "hub"), ("b", "hub"), ("c", "base"), ("d", "hub"), ("e", "hub")]
+    ):
+        path = cache.entry("images", key, name)
+        path.mkdir(parents=True)
+        os.utime(path.parent, (now - age, now - age))
+    removed = cache.drop_unused("images", days=30, keep=2)
+    assert [path.name for path in removed] == ["d", "e"]
+    assert sorted(path.name for path in (cache.cache_root() / "images").iterdir()) == ["a", "b", "c"]
 
 
 def test_size_counts_a_file_once_that_has_two_names(tmp_path: Path) -> None:

@@ -92,8 +92,8 @@ def announcement(spec: ClusterSpec, missing: Sequence[Step]) -> str:
     return (
         "GPU workspaces for JupyterHub, the whole product on this machine:\n"
         f"  1. {first}\n"
-        f"  2. start Kubernetes with {len(spec.nodes)} nodes ({', '.join(node.name for node in spec.nodes)}), "
-        "JupyterHub and its proxy: under a minute\n"
+        f"  2. start Kubernetes with the nodes {', '.join(node.name for node in spec.nodes)},\n"
+        "     JupyterHub and its proxy: under a minute\n"
         "The GPU driver below NVIDIA's device plugin is imitated and the notebook image stands on Debian "
         "instead of CUDA; all else is real.\n"
         "Ctrl-C ends it at any time and leaves nothing running; what is built stays.\n"

@@ -27,12 +27,13 @@ MOST_ON_A_NODE: Final = 16
 MOST_PROCESSORS: Final = 384
 """Hardware threads of the largest machines with GPUs."""
 
+_AMOUNT: Final = r"([0-9]+(?:[.,][0-9]+)?)\s*Gi?B"
+_OF_A_CARD: Final = r"(?:(?:GPU|graphics|video)[ -]?(?:memory|RAM)|VRAM|HBM|GPU|card)"
 _PROMISE: Final = re.compile(
-    r"[0-9]+(?:[.,][0-9]+)?\s*Gi?B\s+(?:of\s+)?(?:GPU|graphics|video)[ -]?(?:memory|RAM)"
-    r"|[0-9]+(?:[.,][0-9]+)?\s*Gi?B\s+(?:of\s+)?VRAM"
-    r"|(?:GPU|graphics|video)[ -]?(?:memory|RAM)[: ]+[0-9]+|VRAM[: ]+[0-9]+",
-    re.I,
+    rf"{_AMOUNT}\s+(?:of\s+)?{_OF_A_CARD}\b|\b{_OF_A_CARD}(?:\s+with\s+|[: ]+|\s*\(){_AMOUNT}", re.I
 )
+_WHOLE: Final = 0.9
+"""Part of a card's memory from which on a text speaks of the card and not of a share."""
 
 
 def check_variants(context: Context) -> Iterator[Problem]:
@@ -241,22 +242,46 @@ _CHECKS: Final[tuple[Callable[[Context, Variant], Iterator[Problem]], ...]] = (_
 def check_promises(context: Context) -> Iterator[Problem]:
     """A share has no memory of its own, whatever its text says (MPS caps the memory and may name it)."""
     for loc, profile in context.profiles():
-        if profile.state is State.RETIRED or not _is_time_sliced(context, profile):
+        if profile.state is State.RETIRED:
             continue
-        for key, text in (("displayName", profile.display_name), ("description", profile.description)):
-            if match := _PROMISE.search(text):
-                yield Problem(
-                    code=Code.SHARE_MEMORY_PROMISE,
-                    message=f"{profile.label}: {match[0]!r} cannot be promised on a time-sliced card",
-                    loc=(*loc, key),
-                    help="Take it out, or use MIG (own memory) or MPS (memory capped).",
-                )
+        said: set[Loc] = set()
+        for variant in context.variants(profile):
+            gpu = _time_sliced(context, variant)
+            for place, text in _texts(profile, variant) if gpu else ():
+                promise = _promise(text, gpu.product if gpu else None)
+                if promise and place not in said:
+                    said.add(place)
+                    yield Problem(
+                        code=Code.SHARE_MEMORY_PROMISE,
+                        message=f"{profile.label}: {promise!r} cannot be promised on a time-sliced card",
+                        loc=(*loc, *place),
+                        help="Take it out, or use MIG (own memory) or MPS (memory capped).",
+                    )
 
 
-def _is_time_sliced(context: Context, profile: Profile) -> bool:
-    for variant in context.variants(profile):
-        request = variant.resources.gpu
-        pool = context.catalog.pools.get(request.pool) if request else None
-        if pool is not None and pool.gpu is not None and pool.gpu.sharing is Sharing.TIME_SLICING:
-            return True
-    return False
+def _texts(profile: Profile, variant: Variant) -> Iterator[tuple[Loc, str]]:
+    """Give what users read about one outcome."""
+    yield ("displayName",), profile.display_name
+    yield ("description",), profile.description
+    for name, pick in variant.picks.items():
+        option = profile.questions[name].options[pick]
+        place: Loc = ("choices", name, "options", pick)
+        yield (*place, "displayName"), option.display_name
+        yield (*place, "description"), option.description
+
+
+def _promise(text: str, product: str | None) -> str:
+    """Find an amount of GPU memory in a text, unless it is that of the whole card."""
+    card = find_card(product) if product else None
+    for match in _PROMISE.finditer(text):
+        amount = float((match[1] or match[2]).replace(",", "."))
+        if card is None or amount < card.memory_gb * _WHOLE:
+            return match[0]
+    return ""
+
+
+def _time_sliced(context: Context, variant: Variant) -> Gpu | None:
+    request = variant.resources.gpu
+    pool = context.catalog.pools.get(request.pool) if request else None
+    gpu = pool.gpu if pool else None
+    return gpu if gpu is not None and gpu.sharing is Sharing.TIME_SLICING else None

@@ -59,3 +59,26 @@ def test_each_code_has_a_rule_and_a_test() -> None:
 def test_what_has_a_remedy_says_it(findings: Callable[[Edit], tuple[Finding, ...]]) -> None:
     without = {finding.code for _, _, edit in CASES for finding in findings(edit) if not finding.help}
     assert without <= {"image-unused", "pool-unused", "bad-name", "bad-value", "empty-text", "bad-quantity"}
+
+
+@pytest.mark.parametrize(
+    ("text", "promises"),
+    [
+        ("12 GB of GPU memory", True),
+        ("VRAM: 12 GB", True),
+        ("A quarter of a card (12 GB)", True),
+        ("GPU with 7,5 GB", True),
+        ("12 GB HBM", True),
+        ("A 48 GB card that four people use at once", False),
+        ("48 GB of GPU memory, shared by four", False),
+        ("4 processors, 32 GB RAM and a shared GPU", False),
+    ],
+)
+def test_only_memory_of_a_share_is_a_promise(
+    findings: Callable[[Edit], tuple[Finding, ...]], text: str, promises: bool
+) -> None:
+    for place in ("profiles.4.description", "profiles.4.choices.size.options.one.description"):
+        option = {"displayName": "One", "resources": {"cpu": 1}, "description": "", "storage": {}}
+        size = {"profiles.4.choices.size": {"displayName": "Size", "options": {"one": option}}}
+        told = [f.code for f in findings({**size, place: text})]
+        assert (Code.SHARE_MEMORY_PROMISE in told) is promises

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,9 +16,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.demo.hub import PROXY_ID, check_listener
 from tests.demo.users import USERS
 from tests.devcluster.client import ROOT
 from tests.devcluster.cluster import Cluster
+from tests.devcluster.errors import HostError
 from tests.devcluster.waiting import until
 from tests.nodes import traces
 
@@ -84,3 +88,14 @@ def test_says_what_to_open_and_leaves_nothing(number: signal.Signals) -> None:
             (0, "Stopped. Nothing is left running.") if number is signal.SIGINT else (-number, "")
         )
         until_gone(known)
+
+
+def test_another_program_at_the_port_does_not_pass_for_the_hub(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        (tmp_path / PROXY_ID).write_text(str(os.getpid()))
+        check_listener(tmp_path, port)
+
+        (tmp_path / PROXY_ID).write_text("1")
+        with pytest.raises(HostError, match=f"port {port} was taken"):
+            check_listener(tmp_path, port)

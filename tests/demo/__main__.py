@@ -48,11 +48,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _, spec = load(CLUSTER)
         check_host(spec, cache.cache_root())
         say(announcement(spec, missing_steps(spec)))
+        choose_port(options.port)  # one that is taken is refused now rather than when all else is there
         prepare(spec)
-        port = choose_port(options.port)
         with (
             running(CLUSTER) as cluster,
-            running_hub(cluster, address=options.address, port=port) as hub,
+            running_hub(cluster, address=options.address, port=choose_port(options.port)) as hub,
         ):
             say(welcome(hub, load_catalog(FOLDER / "catalog.yaml")))
             watch(hub)

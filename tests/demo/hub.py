@@ -22,6 +22,8 @@ from tests.devcluster import cache
 from tests.devcluster.addons.registry import Registry
 from tests.devcluster.build import ensure_image
 from tests.devcluster.cluster import Cluster
+from tests.devcluster.errors import HostError
+from tests.devcluster.host import run
 from tests.devcluster.processes import Process
 from tests.devcluster.waiting import until
 
@@ -30,6 +32,8 @@ NAMESPACE = "workspaces"
 ACCOUNT = "hub"
 IMAGE = "notebook"
 START_SECONDS = 90
+PROXY_ID = "proxy.pid"
+"""File with the proxy's process id, in the hub's folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +62,7 @@ def running_hub(cluster: Cluster, *, address: str = "127.0.0.1", port: int = 0) 
     port
         0 takes any free one.
 
-    Raises `DevClusterError`.
+    Raises `DevClusterError`, of which `HostError` if another program took the port meanwhile.
     """
     folder = cluster.state_dir / "hub"
     cache.remove(folder)  # an earlier hub of this cluster would remember servers that are gone
@@ -85,9 +89,24 @@ def running_hub(cluster: Cluster, *, address: str = "127.0.0.1", port: int = 0) 
     try:
         _wait_until_answering(hub, settings["hub_url"])
         _wait_until_answering(hub, url)  # by way of the proxy
+        check_listener(folder, int(url.rpartition(":")[2]))
         yield hub
     finally:
         process.stop(timeout=15)
+
+
+def check_listener(folder: Path, port: int) -> None:
+    """Raise `HostError` if the proxy whose id is in `folder` does not have the port.
+
+    It lives on when another program was faster, and whatever that one answers would pass for the hub.
+    """
+    proxy = (folder / PROXY_ID).read_text().strip()
+    found = run("ss", "--no-header", "--listening", "--tcp", "--numeric", "--processes", f"sport = :{port}")
+    if f"pid={proxy}," not in found:
+        raise HostError(
+            f"port {port} was taken by another program while the cluster started",
+            "start again, or give --port",
+        )
 
 
 def _write_catalog(cluster: Cluster, folder: Path) -> Path:

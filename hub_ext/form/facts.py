@@ -157,7 +157,7 @@ def goes(workspace: Workspace, *, hub_home: bool) -> Iterator[Place]:
     if storage.home is None and not hub_home:
         yield Place(path="", text="everything else: this workspace has no home folder that is kept")
     else:
-        yield Place(path="", text="everything outside these folders, installed packages included")
+        yield Place(path="", text="everything outside these folders, packages installed there included")
 
 
 def session(limits: Session) -> Iterator[str]:

@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 .PHONY: demo test unit lint clean
 
 $(VENV)/.ready: pyproject.toml
+	@echo "Installing Python packages into $(VENV): about a minute, once"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --editable '.[test]'
 	touch $@

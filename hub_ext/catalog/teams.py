@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, ConfigDict, WithJsonSchema, model_validato
 from pydantic_core import PydanticCustomError
 
 from ..errors import BadValueError
+from ..gpu.resources import PLUS_HELP, dotted
 from ..names import is_label_key
 from ..units import parse_quantity
 from .base import Count, Cpu, LabelValue, Memory, Model, Name, Text, quantity_schema
@@ -46,8 +47,9 @@ def _meant(key: str) -> str:
         return f"Write {_WORDS[key]}."
     if key.lower().startswith("gpu"):
         return "Write nvidia.com/gpu, or gpuEquivalents."
-    if key.startswith("nvidia.com/") and is_label_key(key.replace("+", ".")):
-        return f"Write {key.replace('+', '.')}: resource names have a dot where the MIG profile has a plus."
+    name = dotted(key)
+    if name != key and is_label_key(name):
+        return PLUS_HELP.format(name=name)
     return ""
 
 

@@ -31,6 +31,15 @@ def mig_resource(slice_name: str, strategy: Strategy = Strategy.MIXED) -> str:
     return MIG_PREFIX + slice_name.replace("+", ".")
 
 
+def dotted(resource: str) -> str:
+    """Give the name that is offered where somebody wrote a MIG profile as the driver does, with a plus."""
+    return resource.replace("+", ".") if resource.startswith(MIG_PREFIX) else resource
+
+
+PLUS_HELP: Final = "Write {name}: resource names have a dot where the MIG profile has a plus."
+"""Remedy for a name that `dotted` changes."""
+
+
 def shared_resource(*, renamed: bool, resource_name: str | None = None) -> str:
     """Name the resource of a share: a name given in the plugin's configuration wins."""
     return resource_name or NVIDIA_GPU + (SHARED_SUFFIX if renamed else "")

@@ -29,6 +29,7 @@ class Code(StrEnum):
     EMPTY_SLUG = "empty-slug"
     DEFAULT_NOT_BOOLEAN = "default-not-boolean"
     DEFAULT_IMPLICIT = "default-implicit"
+    TWO_DEFAULTS = "two-defaults"
     UNKNOWN_KEY = "unknown-key"
     MISPLACED_KEY = "misplaced-key"
     UNKNOWN_SETTING = "unknown-setting"
@@ -40,6 +41,7 @@ class Code(StrEnum):
     RENAMED = "renamed"
     ADDED_NOT_REPLACED = "added-not-replaced"
     TWO_ACCELERATORS = "two-accelerators"
+    GUARANTEE_DIFFERS = "guarantee-differs"
     POD_DIFFERS = "pod-differs"
 
 
@@ -58,6 +60,7 @@ RULES: dict[Code, tuple[Severity, str]] = {
     Code.EMPTY_SLUG: (E, "A profile has an empty slug: picking it starts the default profile."),
     Code.DEFAULT_NOT_BOOLEAN: (W, "`default` is a text; KubeSpawner takes any text for true."),
     Code.DEFAULT_IMPLICIT: (N, "No profile is marked as default; KubeSpawner takes the first."),
+    Code.TWO_DEFAULTS: (W, "Two profiles, or two choices of an option, are marked as default."),
     Code.UNKNOWN_KEY: (E, "A key that nothing reads, most often misspelt."),
     Code.MISPLACED_KEY: (W, "A setting beside `kubespawner_override` where nothing reads it."),
     Code.UNKNOWN_SETTING: (W, "KubeSpawner has no such setting and ignores it without a word."),
@@ -69,6 +72,10 @@ RULES: dict[Code, tuple[Severity, str]] = {
     Code.RENAMED: (N, "A name that the catalog does not allow was changed; links and saved choices change."),
     Code.ADDED_NOT_REPLACED: (N, "KubeSpawner replaced the hub's list by this one; the catalog adds to it."),
     Code.TWO_ACCELERATORS: (W, "A combination asked for two kinds of GPU; the one picked last is kept."),
+    Code.GUARANTEE_DIFFERS: (
+        E,
+        "The guarantee of a GPU is not its limit, or there is no limit; the API server refuses the pod.",
+    ),
     Code.POD_DIFFERS: (E, "A pod of the draft is not what it was."),
 }
 """How bad each is, and what it means."""

@@ -168,6 +168,12 @@ class _Writer:
             kinds = " and ".join(name for name, _ in facts.accelerators)
             message = f"the pod asked for {kinds}; the draft asks for {facts.accelerators[-1][0]}"
             self._findings.add(Code.TWO_ACCELERATORS, loc, message)
+        for name, guarantee, limit in facts.unequal:
+            message = (
+                f"{guarantee} of {name} guaranteed, with {'no limit' if limit is None else f'limit {limit}'}"
+            )
+            remedy = f"Write the limit alone; the draft asks for {guarantee if limit is None else limit}."
+            self._findings.add(Code.GUARANTEE_DIFFERS, loc, message, help=remedy)
         return self._pools.add(facts.place, facts.gpu, entry.title, loc)
 
     def _cpu(self, facts: Facts, loc: Loc) -> dict[str, str]:

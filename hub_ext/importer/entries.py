@@ -109,10 +109,20 @@ def read_entries(raw: Any, loc: Loc, findings: Findings) -> list[Entry]:
     entries = [_entry(item, place, findings) for place, item in items]
     found = [entry for entry in entries if entry is not None]
     _check_slugs(found, findings)
-    if found and not any(entry.default for entry in found):
-        title = found[0].title
-        findings.add(Code.DEFAULT_IMPLICIT, found[0].loc, f"the default is the first profile, {title!r}")
+    _check_default(found, findings)
     return found
+
+
+def _check_default(entries: list[Entry], findings: Findings) -> None:
+    marked = [entry for entry in entries if entry.default]
+    if entries and not marked:
+        message = f"the default is the first profile, {entries[0].title!r}"
+        findings.add(Code.DEFAULT_IMPLICIT, entries[0].loc, message)
+    for entry in marked[1:]:
+        message = (
+            f"{marked[0].title!r} and {entry.title!r} are both the default; KubeSpawner starts the first"
+        )
+        findings.add(Code.TWO_DEFAULTS, (*entry.loc, "default"), message, help="Keep one.")
 
 
 def default_entry(entries: list[Entry]) -> Entry | None:
@@ -169,8 +179,11 @@ def _question(key: str, raw: Any, loc: Loc, findings: Findings) -> Question | No
         if not is_mapping(item, place, "a choice", findings):
             continue
         check_keys(item, _CHOICE_KEYS, place, findings)
-        if flag(item, place, findings) and default is None:
-            default = str(name)
+        if flag(item, place, findings):
+            if default is not None:
+                message = f"{default!r} and {str(name)!r} are both the default; KubeSpawner takes the first"
+                findings.add(Code.TWO_DEFAULTS, (*place, "default"), message, help="Keep one.")
+            default = default or str(name)
         choices[str(name)] = Choice(
             key=str(name),
             loc=place,

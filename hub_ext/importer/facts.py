@@ -44,6 +44,8 @@ class Facts:
     """Request and limit in bytes."""
     accelerators: tuple[tuple[str, int], ...]
     """Every kind of GPU that is asked for; the pod gets the last one."""
+    unequal: tuple[tuple[str, int, int | None], ...]
+    """Kinds of GPU whose guarantee is not the limit: name, guarantee, limit. No such pod is ever made."""
     place: Place
     environment: Mapping[str, str]
     labels: Mapping[str, str]
@@ -67,6 +69,7 @@ def read_facts(settings: Mapping[str, Any], findings: Findings) -> Facts:
         cpu=_amount(settings, "cpu"),
         memory=_amount(settings, "mem"),
         accelerators=_accelerators(settings),
+        unequal=_unequal(settings),
         place=_place(settings),
         environment=_texts(settings, "environment"),
         labels=_texts(settings, "extra_labels"),
@@ -88,6 +91,17 @@ def _accelerators(settings: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
     guarantees = settings.get("extra_resource_guarantees") or {}
     counts = {**guarantees, **limits}
     return tuple((name, count) for name, count in counts.items() if count)
+
+
+def _unequal(settings: Mapping[str, Any]) -> tuple[tuple[str, int, int | None], ...]:
+    """Find what the API server refuses: extended resources need a limit, and a request must equal it."""
+    limits = settings.get("extra_resource_limits") or {}
+    guarantees = settings.get("extra_resource_guarantees") or {}
+    return tuple(
+        (name, count, limits.get(name))
+        for name, count in guarantees.items()
+        if count is not None and count != limits.get(name)
+    )
 
 
 def _place(settings: Mapping[str, Any]) -> Place:

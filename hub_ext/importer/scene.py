@@ -72,7 +72,7 @@ def changed_aspects(every: Iterable[Facts]) -> frozenset[str]:
             "image": (facts.image, facts.command, facts.default_url, facts.pull_secrets),
             "cpu": facts.cpu,
             "memory": facts.memory,
-            "gpu": (facts.gpu, facts.place),
+            "gpu": (facts.gpu, facts.unequal, facts.place),
             "storage": facts.storage,
             "labels": facts.labels,
             "annotations": facts.annotations,

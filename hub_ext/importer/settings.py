@@ -15,8 +15,8 @@ from pydantic import ValidationError
 from ..catalog.model import Toleration
 from ..catalog.problems import Loc
 from ..errors import BadValueError
-from ..gpu.resources import is_accelerator
-from ..names import parse_image
+from ..gpu.resources import PLUS_HELP, dotted, is_accelerator
+from ..names import is_label_key, parse_image
 from ..units import parse_count
 from .codes import Code, Findings
 from .quantities import millicores, spawner_cpu, spawner_memory
@@ -56,8 +56,11 @@ def read_placed(settings: Mapping[str, tuple[Loc, Any]], findings: Findings) -> 
 
 
 def _unknown(key: str, place: Loc, findings: Findings) -> None:
-    close = get_close_matches(key, TRAITS, n=1, cutoff=0.75)
-    remedy = PLACES.get(key) or (f"Did you mean {close[0]}?" if close else "")
+    close = get_close_matches(str(key), [*TRAITS, *PLACES], n=1, cutoff=0.75)
+    meant = close[0] if close else ""
+    remedy = f"Did you mean {meant}?" if meant and meant != key else ""
+    if meant in PLACES:
+        remedy = f"{remedy} {PLACES[meant]}".strip()
     findings.add(Code.UNKNOWN_SETTING, place, f"KubeSpawner has no setting {key!r}", help=remedy)
 
 
@@ -132,14 +135,24 @@ def _resources(value: Any, loc: Loc, findings: Findings) -> Any:
             findings.add(Code.WRONG_SHAPE, place, message, help=r"Escape the dots: nvidia\.com/gpu=1.")
         elif not is_accelerator(str(name)):
             findings.add(Code.NOT_CARRIED, place, f"the catalog has no words for {name}", help=HUB_HELP)
-        elif amount is None:
-            counts[name] = None
-        else:
+        elif (meant := _resource_name(name, place, findings)) and amount is None:
+            counts[meant] = None
+        elif meant:
             try:
-                counts[name] = parse_count(amount)
+                counts[meant] = parse_count(amount)
             except BadValueError as error:
                 findings.add(Code.BAD_QUANTITY, place, error.message, help=error.help)
     return counts
+
+
+def _resource_name(name: str, place: Loc, findings: Findings) -> str:
+    """Give the name that was meant; empty if it is none."""
+    if is_label_key(name):
+        return name
+    meant = dotted(name) if is_label_key(dotted(name)) else ""
+    remedy = PLUS_HELP.format(name=meant) if meant else ""
+    findings.add(Code.BAD_NAME, place, f"{name!r} is not a resource name", help=remedy)
+    return meant
 
 
 def _tolerations(value: Any, loc: Loc, findings: Findings) -> Any:

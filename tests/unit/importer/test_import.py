@@ -103,6 +103,25 @@ class TestDefault:
         assert said(draft, Code.DEFAULT_NOT_BOOLEAN) == ["profile_list[0].default", "profile_list[1].default"]
         assert draft.catalog["defaults"] == {"profile": "base@latest"}
 
+    def test_two_are_told_and_the_first_is_kept(self):
+        slices = {"a": {"display_name": "A", "default": True}, "b": {"display_name": "B", "default": True}}
+        draft = imported(
+            profile("ML"),
+            {**profile("Base"), "profile_options": {"s": {"display_name": "S", "choices": slices}}},
+        )
+        assert said(draft, Code.TWO_DEFAULTS) == [
+            "profile_list[1].profile_options.s.choices.b.default",
+            "profile_list[1].default",
+        ]
+        assert draft.catalog["defaults"] == {"profile": "ml@latest"}
+        assert draft.catalog["profiles"][1]["choices"]["s"]["default"] == "a"
+
+    def test_misspelt_and_one_level_too_deep(self):
+        draft = imported(profile(defualt=True))
+        (remedy,) = (f.help for f in draft.findings if f.code == Code.UNKNOWN_SETTING)
+        assert remedy.startswith("Did you mean default?")
+        assert "one level up" in remedy
+
 
 class TestAmounts:
     @pytest.mark.parametrize(
@@ -190,6 +209,7 @@ class TestAmounts:
 
 
 class TestGpus:
+    GPU = "nvidia.com/gpu"
     slices: ClassVar = {
         "slice": {
             "display_name": "Size",
@@ -229,6 +249,43 @@ class TestGpus:
             {"sharing": "time-slicing", "replicas": shares} if shares else {"sharing": "exclusive"}
         )
         assert len(said(draft, Code.GUESSED)) == 1
+
+    @pytest.mark.parametrize(
+        ("guarantees", "limits", "kept"),
+        [({GPU: 2}, {GPU: 1}, 1), ({GPU: 2}, {}, 2), ({GPU: "1"}, {GPU: 1}, None), ({}, {GPU: 1}, None)],
+    )
+    def test_a_guarantee_that_is_not_the_limit_is_no_pod(self, guarantees, limits, kept):
+        draft = imported(
+            profile(extra_resource_guarantees=guarantees, extra_resource_limits=limits),
+        )
+        helps = [f.help for f in draft.findings if f.code == Code.GUARANTEE_DIFFERS]
+        expected = f"Write the limit alone; the draft asks for {kept}."
+        assert helps == ([expected] if kept else [])
+        assert draft.catalog["profiles"][0]["resources"]["gpu"].get("count", 1) == (kept or 1)
+
+    def test_a_guarantee_that_only_a_choice_gives_is_told_there(self):
+        options = {
+            "one": {"display_name": "One"},
+            "two": {
+                "display_name": "Two",
+                "kubespawner_override": {"extra_resource_guarantees": {self.GPU: 2}},
+            },
+        }
+        draft = imported(
+            {
+                **profile(extra_resource_limits={self.GPU: 1}),
+                "profile_options": {"n": {"display_name": "Number", "choices": options}},
+            }
+        )
+        assert said(draft, Code.GUARANTEE_DIFFERS) == ["profile_list[0].profile_options.n.choices.two"]
+
+    def test_a_plus_in_the_name_of_a_slice_is_a_dot(self):
+        draft = imported(profile(extra_resource_limits={"nvidia.com/mig-1g.18gb+me": 1, "nvidia.com/a b": 1}))
+        helps = [f.help for f in draft.findings if f.code == Code.BAD_NAME]
+        assert helps[0].startswith("Write nvidia.com/mig-1g.18gb.me:")
+        assert helps[1] == ""
+        assert differences(load_catalog(draft.catalog), draft.combinations) == ()
+        assert draft.combinations[0].facts.gpu == ("nvidia.com/mig-1g.18gb.me", 1)
 
 
 class TestSettings:

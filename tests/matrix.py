@@ -84,7 +84,14 @@ def _key(end: End) -> str:
 def _create(folder: Path, end: End) -> None:
     """Make the environment; a half-made one is made again, since scripts in it name its final path."""
     venv.create(folder, clear=True, with_pip=True)
-    command = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    command = [
+        str(folder / "bin" / "python"),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+    ]
     result = subprocess.run(
         [*command, "--editable", f"{ROOT}[test]", *end.requirements],
         check=False,

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tests import matrix
+from tests import matrix, needs
+from tests.devcluster.build import BuildError
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -148,12 +149,19 @@ def summarize(results: Sequence[Result]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.run", description=__doc__)
-    parser.add_argument("tiers", nargs="*", metavar="tier", help=f"any of {', '.join(TIERS)}; all if none is given")
+    parser.add_argument(
+        "tiers", nargs="*", metavar="tier", help=f"of {', '.join(TIERS)}; all if none is given"
+    )
     options, extra = parser.parse_known_args(arguments)
     unknown = [tier for tier in options.tiers if tier not in TIERS]
     if unknown:
         parser.error(f"no such tier: {', '.join(unknown)}; there are {', '.join(TIERS)}")
     wanted = options.tiers or TIERS
+    try:
+        needs.prepare(tier for tier in wanted if why_not(tier) is None)
+    except BuildError as error:
+        print(f"The tests' needs could not be made: {error}", file=sys.stderr)
+        return 1
     results = [execute(run, extra) for run in RUNS if run.tier in wanted]
     print(summarize(results))
     return 1 if any(result.problem for result in results) else 0

@@ -9,6 +9,7 @@ Pure: no clock, no network.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Final
 
@@ -16,10 +17,12 @@ from ...errors import SelectionError
 from ..codes import Code
 from ..model import Alias, Profile, ProfileRef, State
 from ..problems import Loc, Problem
-from ..versions import follow, pick, resolve
+from ..versions import pick, resolve
 from .context import Context, suggestion
 
 _ENDING: Final = {State.DEPRECATED, State.RETIRED}
+_MOST_LABELS: Final = 8
+"""Versions of a circle that a message names."""
 
 
 def check_unique(context: Context) -> Iterator[Problem]:
@@ -39,6 +42,7 @@ def check_unique(context: Context) -> Iterator[Problem]:
 
 def check_replacements(context: Context) -> Iterator[Problem]:
     """Where `replacedBy` leads."""
+    chains = _Chains(context)
     for loc, profile in context.written_profiles():
         if profile.replaced_by is None:
             if profile.state in _ENDING:
@@ -56,25 +60,68 @@ def check_replacements(context: Context) -> Iterator[Problem]:
                 loc=(*loc, "replacedBy"),
                 help=f"Write state: {State.DEPRECATED} or {State.RETIRED}.",
             )
-        yield from _check_chain(context, (*loc, "replacedBy"), profile, profile.replaced_by)
+        yield from _check_chain(context, chains, (*loc, "replacedBy"), profile)
 
 
-def _check_chain(context: Context, loc: Loc, profile: Profile, written: ProfileRef) -> Iterator[Problem]:
-    ref = ProfileRef(written.name or profile.name, written.version)
+@dataclass(slots=True)
+class _Chains:
+    """Where `replacedBy` leads from each version; each is walked once, however long the chains are."""
+
+    context: Context
+    ends: dict[tuple[str, int], Profile] = field(default_factory=dict)
+    """Last version of each chain; those that never end are not here."""
+    circles: dict[tuple[str, int], list[Profile]] = field(default_factory=dict)
+    """Each circle, by the version at which it was entered."""
+    walked: set[tuple[str, int]] = field(default_factory=set)
+    picked: dict[ProfileRef, Profile | None] = field(default_factory=dict)
+
+    def walk(self, start: Profile) -> None:
+        """Follow the chain of a version until it ends, or comes to what is known already."""
+        way: list[Profile] = []
+        here: dict[tuple[str, int], int] = {}
+        profile: Profile | None = start
+        while profile is not None and profile.key not in self.walked:
+            here[profile.key] = len(way)
+            self.walked.add(profile.key)
+            way.append(profile)
+            profile = self._next(profile)
+        if profile is not None and profile.key in here:
+            self.circles[profile.key] = way[here[profile.key] :]
+            return
+        end = way[-1] if profile is None else self.ends.get(profile.key)
+        if end is not None:
+            self.ends.update(dict.fromkeys(here, end))
+
+    def _next(self, profile: Profile) -> Profile | None:
+        if profile.replaced_by is None:
+            return None
+        ref = _full(profile, profile.replaced_by)
+        if ref not in self.picked:
+            self.picked[ref] = pick(self.context.catalog, ref, today=date.min)
+        return self.picked[ref]
+
+
+def _check_chain(context: Context, chains: _Chains, loc: Loc, profile: Profile) -> Iterator[Problem]:
+    if profile.replaced_by is None:
+        return
+    ref = _full(profile, profile.replaced_by)
     if not _exists(context, ref):
         yield _unknown(context, ref, loc)
         return
-    chain = list(follow(context.catalog, profile, today=date.min))
-    last = chain[-1] if chain else profile
-    if last.replaced_by is not None and _exists(context, _full(last)) and _is_intact(context, _full(last)):
-        path = " → ".join(p.label for p in (profile, *chain))
+    chains.walk(profile)
+    if circle := chains.circles.pop(profile.key, None):
+        labels = [one.label for one in (*circle, circle[0])]
+        if len(labels) > _MOST_LABELS:
+            labels[_MOST_LABELS // 2 : -_MOST_LABELS // 2] = ["…"]
         yield Problem(
             code=Code.REPLACEMENT_CYCLE,
-            message=f"replacedBy leads in a circle: {path} → {_full(last)}",
+            message=f"replacedBy leads in a circle: {' → '.join(labels)}",
             loc=loc,
             help="Let the last version be active, without replacedBy.",
         )
-    elif chain and last.state is State.RETIRED and context.is_whole:
+        return
+    last = chains.ends.get(profile.key, profile)
+    if last.key != profile.key and last.state is State.RETIRED and context.is_whole:
         yield Problem(
             code=Code.REPLACEMENT_RETIRED,
             message=f"{profile.label} is replaced by {last.label}, which is retired",
@@ -83,8 +130,7 @@ def _check_chain(context: Context, loc: Loc, profile: Profile, written: ProfileR
         )
 
 
-def _full(profile: Profile) -> ProfileRef:
-    ref = profile.replaced_by or ProfileRef(profile.name)
+def _full(profile: Profile, ref: ProfileRef) -> ProfileRef:
     return ProfileRef(ref.name or profile.name, ref.version)
 
 
@@ -96,10 +142,6 @@ def _exists(context: Context, ref: ProfileRef) -> bool:
             {(ref.name, ref.version), (ref.name, None), ("", ref.version), ("", None)}
         )
     return any(name in {ref.name, ""} for name, _ in known)
-
-
-def _is_intact(context: Context, ref: ProfileRef) -> bool:
-    return pick(context.catalog, ref, today=date.min) is not None
 
 
 def _unknown(context: Context, ref: ProfileRef, loc: Loc) -> Problem:

@@ -9,6 +9,8 @@ from ruamel.yaml import YAML
 
 from hub_ext.catalog.codes import RULES, Code
 from hub_ext.catalog.load import examine
+from hub_ext.catalog.model import Catalog, Profile, ProfileRef
+from hub_ext.catalog.versions import pick
 from hub_ext.errors import Finding
 
 from .conftest import Edit
@@ -82,3 +84,50 @@ def test_only_memory_of_a_share_is_a_promise(
         size = {"profiles.4.choices.size": {"displayName": "Size", "options": {"one": option}}}
         told = [f.code for f in findings({**size, place: text})]
         assert (Code.SHARE_MEMORY_PROMISE in told) is promises
+
+
+def lineage(clean: dict[str, Any], successors: list[int | None]) -> dict[str, Any]:
+    """Give a catalog of versions 1, 2, …, each retired and replaced by the one named."""
+    profile = {**clean["profiles"][0], "name": "old"}
+    kept = [
+        {**profile, "version": number, "state": "retired", **({"replacedBy": other} if other else {})}
+        for number, other in enumerate(successors, start=1)
+    ]
+    return {**clean, "profiles": [*clean["profiles"], *kept]}
+
+
+def test_a_circle_is_told_once_however_long_it_is_and_whoever_leads_into_it(clean: dict[str, Any]) -> None:
+    # 1 leads into the circle 2 → 3 → … → 1000 → 2
+    data = lineage(clean, [*range(2, 1001), 2])
+    found = [f for f in examine(data).findings if f.code == Code.REPLACEMENT_CYCLE]
+    (finding,) = found
+    assert finding.path == f"profiles[{len(clean['profiles']) + 1}].replacedBy"
+    assert "old@2 → old@3" in finding.message
+    assert finding.message.endswith("old@1000 → old@2")
+    assert len(finding.message) < 200
+
+
+def test_each_circle_is_told(clean: dict[str, Any]) -> None:
+    found = examine(lineage(clean, [2, 1, 3, 5, 1])).findings
+    told = [f.message.partition(": ")[2] for f in found if f.code == Code.REPLACEMENT_CYCLE]
+    assert told == ["old@1 → old@2 → old@1", "old@3 → old@3"]
+
+
+def test_every_version_whose_chain_ends_nowhere_is_told(clean: dict[str, Any]) -> None:
+    found = examine(lineage(clean, [2, 3, None])).findings
+    assert [f.message for f in found if f.code == Code.REPLACEMENT_RETIRED] == [
+        "old@1 is replaced by old@3, which is retired",
+        "old@2 is replaced by old@3, which is retired",
+    ]
+
+
+def test_long_chains_are_walked_once(clean: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[ProfileRef] = []
+
+    def counted(catalog: Catalog, ref: ProfileRef, **more: Any) -> Profile | None:
+        asked.append(ref)
+        return pick(catalog, ref, **more)
+
+    monkeypatch.setattr("hub_ext.catalog.rules.lifecycle.pick", counted)
+    examine(lineage(clean, [*range(2, 201), 1]))
+    assert len(asked) == len(set(asked)) <= 202

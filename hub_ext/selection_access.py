@@ -5,10 +5,12 @@ Pure: no clock, no network.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 
-from .catalog.compose import default_option
-from .catalog.model import Access, Catalog, Choice, Profile, State
+from .catalog.compose import CUSTOM, combinations, default_option
+from .catalog.expand import IMAGE_CHOICE
+from .catalog.model import Access, Catalog, Choice, Option, Profile, State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,17 +60,50 @@ def offered_to(profile: Profile, catalog: Catalog, person: Person) -> Profile | 
         return None
     if all(questions[key] is choice for key, choice in profile.questions.items()):
         return profile
-    return profile.model_copy(update={"choices": questions})
+    return _reachable(profile.model_copy(update={"choices": questions}))
 
 
 def _narrow(choice: Choice, catalog: Catalog, person: Person) -> Choice:
-    options = {
-        key: option for key, option in choice.options.items() if is_allowed(option.access, catalog, person)
-    }
+    mine = {key for key, option in choice.options.items() if is_allowed(option.access, catalog, person)}
+    return _keep(choice, mine)
+
+
+def _keep(choice: Choice, keys: Set[str]) -> Choice:
+    options = {key: option for key, option in choice.options.items() if key in keys}
     if len(options) == len(choice.options):
         return choice
     default = default_option(choice)
     return choice.model_copy(update={"options": options, "default": default if default in options else None})
+
+
+def _reachable(profile: Profile) -> Profile | None:
+    """Take out options that go only with what is not the user's; None if nothing can be combined.
+
+    `check_reachable` bounds the number of combinations, and finds such options where they are nobody's.
+    """
+    questions = profile.questions
+    if not any(option.requires for choice in questions.values() for option in choice.options.values()):
+        return profile
+    reached: set[tuple[str, str]] = set()
+    for picks in combinations(_with_typed(profile)):
+        reached.update(picks.items())
+    kept = {
+        name: _keep(choice, {key for key in choice.options if (name, key) in reached})
+        for name, choice in questions.items()
+    }
+    if any(not choice.options for choice in kept.values()):
+        return None
+    return profile.model_copy(update={"choices": kept})
+
+
+def _with_typed(profile: Profile) -> Profile:
+    """Add an option that stands for any typed image, where one may be typed."""
+    choice = profile.questions.get(IMAGE_CHOICE)
+    if choice is None or choice.custom is None:
+        return profile
+    options = {**choice.options, f"{CUSTOM}:": Option(display_name=CUSTOM)}
+    typed = choice.model_copy(update={"options": options})
+    return profile.model_copy(update={"choices": {**profile.questions, IMAGE_CHOICE: typed}})
 
 
 def locked_text(profile: Profile, catalog: Catalog) -> str:

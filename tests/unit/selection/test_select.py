@@ -7,12 +7,14 @@ from datetime import date
 from typing import Any
 
 import pytest
+import yaml
 
+from hub_ext.catalog.load import load_catalog
 from hub_ext.catalog.model import Catalog, State
 from hub_ext.errors import SelectionReason
 from hub_ext.selection import Refusal, Selection, offers, select
-from hub_ext.selection_access import Person
-from tests.fakes.workspaces import ADA, BOB, EVE, TODAY, open_catalog, workspaces
+from hub_ext.selection_access import Person, offered_to
+from tests.fakes.workspaces import ADA, BOB, EVE, TEXT, TODAY, open_catalog, workspaces
 
 CUSTOM = f"registry.example.com/nlp/own@sha256:{'d' * 64}"
 
@@ -266,6 +268,44 @@ def test_each_sees_their_own_offer() -> None:
     mine = offers(workspaces(), BOB, today=TODAY)
     assert [p.label for p in mine] == ["cpu@1", "turns@1"]
     assert list(mine[0].questions["size"].options) == ["usual", "large"]
+
+
+def narrowed(choices: dict[str, Any]) -> dict[str, list[str]] | None:
+    """Give the options that somebody without a team finds in a profile with these choices."""
+    data = yaml.safe_load(TEXT)
+    data["profiles"][0]["choices"] = choices
+    catalog = load_catalog(data)
+    profile = offered_to(catalog.profiles[0], catalog, BOB)
+    return profile and {key: list(choice.options) for key, choice in profile.questions.items()}
+
+
+def option(only: bool = False, **requires: list[str]) -> dict[str, Any]:
+    access = {"access": {"teams": ["nlp"]}} if only else {}
+    return {"displayName": "x", "requires": requires, **access}
+
+
+def test_an_option_that_goes_only_with_what_is_not_theirs_is_not_offered() -> None:
+    size = {"displayName": "Size", "options": {"s": option(), "l": option(only=True)}}
+    disk = {"displayName": "Disk", "options": {"small": option(size=["s", "l"]), "big": option(size=["l"])}}
+    assert narrowed({"size": size, "disk": disk}) == {"size": ["s"], "disk": ["small"]}
+    size["options"]["s"]["access"] = {"users": ["bob"]}
+    disk["options"]["small"]["access"] = {"teams": ["nlp"]}
+    assert narrowed({"size": size, "disk": disk}) is None
+
+
+def test_an_option_that_goes_with_a_typed_image_is_offered() -> None:
+    image = {
+        "displayName": "Image",
+        "options": {
+            "base": {**option(size=["s"]), "image": "base"},
+            "torch": {**option(only=True), "image": "torch"},
+        },
+        "custom": {"registries": ["registry.example.com/nlp"]},
+    }
+    size = {"displayName": "Size", "options": {"s": option(), "l": option()}}
+    assert narrowed({"image": image, "size": size}) == {"image": ["base"], "size": ["s", "l"]}
+    del image["custom"]
+    assert narrowed({"image": image, "size": size}) == {"image": ["base"], "size": ["s"]}
 
 
 def test_a_member_by_name_is_a_member() -> None:

@@ -6,6 +6,7 @@ Shell: talks to a person.
 from __future__ import annotations
 
 import argparse
+import socket
 import sys
 import time
 from collections.abc import Sequence
@@ -36,8 +37,15 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m tests.demo", description="GPU workspaces, the whole product on this machine."
     )
     made.add_argument("--address", default="127.0.0.1", help="where the hub listens (%(default)s)")
-    made.add_argument("--port", type=int, help=f"its port ({PORT}, or the next free one)")
+    made.add_argument("--port", type=port_number, help=f"its port ({PORT}, or the next free one)")
     return made
+
+
+def port_number(text: str) -> int:
+    """Read a TCP port; raises `ArgumentTypeError`."""
+    if text.isdecimal() and 0 < int(text) < 2**16:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {2**16 - 1}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,11 +56,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _, spec = load(CLUSTER)
         check_host(spec, cache.cache_root())
         say(announcement(spec, missing_steps(spec)))
-        choose_port(options.port)  # one that is taken is refused now rather than when all else is there
+        choose_port(options.address, options.port)  # a taken one is refused now, not when all else is there
         prepare(spec)
         with (
             running(CLUSTER) as cluster,
-            running_hub(cluster, address=options.address, port=choose_port(options.port)) as hub,
+            running_hub(
+                cluster, address=options.address, port=choose_port(options.address, options.port)
+            ) as hub,
         ):
             say(welcome(hub, load_catalog(FOLDER / "catalog.yaml")))
             watch(hub)
@@ -68,8 +78,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def choose_port(wanted: int | None) -> int:
+def choose_port(address: str, wanted: int | None) -> int:
     """The wanted port, or the first free one from `PORT` on; raises `HostError`."""
+    try:
+        socket.create_server((address, 0)).close()
+    except OSError as error:
+        raise HostError(
+            f"{address!r} is no address to listen at: {error.strerror}",
+            "give one of this machine's IPv4 addresses with --address; `ip -brief address` shows them",
+        ) from None
     candidates = range(PORT, PORT + 100) if wanted is None else (wanted,)
     for port in candidates:
         if is_free(port):

@@ -11,7 +11,7 @@ import pytest
 from hub_ext.catalog.load import load_catalog
 from hub_ext.catalog.model import Catalog, MigGpu, Pool, TimeSlicedGpu
 from tests.demo import preparation
-from tests.demo.__main__ import announcement, choose_port
+from tests.demo.__main__ import announcement, choose_port, parser
 from tests.demo.hub import FOLDER
 from tests.demo.users import USERS
 from tests.devcluster import build
@@ -81,10 +81,21 @@ def test_refuses_to_start_building_on_a_full_disk(
 
 
 def test_a_taken_port_is_refused_at_once_and_otherwise_passed_over() -> None:
-    with socket.socket() as taken:
-        taken.bind(("0.0.0.0", 0))
-        taken.listen()
+    with socket.create_server(("0.0.0.0", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(HostError, match=f"port {port} is in use"):
-            choose_port(port)
-        assert choose_port(None) >= 8000
+            choose_port("127.0.0.1", port)
+        assert choose_port("127.0.0.1", None) >= 8000
+
+
+@pytest.mark.parametrize("address", ["192.0.2.1", "no address"])  # the first is for documentation only
+def test_an_address_that_is_not_this_machine_s_is_refused_at_once(address: str) -> None:
+    with pytest.raises(HostError, match=f"{address}' is no address to listen at"):
+        choose_port(address, None)
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "-1", "http"])
+def test_a_port_that_cannot_be_is_a_wrong_argument(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parser().parse_args(["--port", port])
+    assert f"'{port}' is no number from 1 to 65535" in capsys.readouterr().err

@@ -175,9 +175,16 @@ class ClusterWatch:
                 self._deny(one, error)
                 await asyncio.sleep(DENIED_DELAY)
             except (KubeError, aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-                self._note(one, Health.STALE if one.health is Health.LIVE else one.health, str(error))
-                await asyncio.sleep(delay)
-                delay = min(delay * 2, LONGEST_DELAY)
+                delay = await self._retry_later(one, str(error), delay)
+            except Exception as error:
+                log.error("cluster watch: source=%s", one.source.label, exc_info=error)
+                delay = await self._retry_later(one, repr(error), delay)
+
+    async def _retry_later(self, one: _Followed, problem: str, delay: float) -> float:
+        """Note what went wrong and wait; gives the next delay."""
+        self._note(one, Health.STALE if one.health is Health.LIVE else one.health, problem)
+        await asyncio.sleep(delay)
+        return min(delay * 2, LONGEST_DELAY)
 
     async def _load(self, one: _Followed) -> str:
         """List a collection; what is not in the list any more is gone."""

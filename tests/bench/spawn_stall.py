@@ -20,6 +20,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from kubernetes_asyncio.client import CoreV1Api
 from kubespawner import KubeSpawner
 
 from hub_ext.catalog.compose import compose
@@ -74,11 +75,10 @@ async def stock(namespace: str, users: int) -> list[asyncio.Task[None]]:
     return [asyncio.create_task(drain(spawner.progress())) for spawner in spawners]
 
 
-async def ours(namespace: str, users: int, kubeconfig: Path) -> list[asyncio.Task[None]]:
+async def ours(namespace: str, users: int, core: CoreV1Api) -> list[asyncio.Task[None]]:
     """Let users wait with the shared watch."""
     catalog = large_catalog(1)
     rules = Rules(catalog=catalog, weights=weights_of(catalog))
-    core = await client(kubeconfig).__aenter__()
     watch = ClusterWatch(ClusterState(rules.weights), sources(core.api_client, [namespace]))
     cluster = HubCluster(watch, rules)
     workspace = compose(catalog, catalog.profiles[0], {})
@@ -97,13 +97,18 @@ async def ours(namespace: str, users: int, kubeconfig: Path) -> list[asyncio.Tas
 
 async def measure(args: argparse.Namespace) -> dict[str, float]:
     """Run one variant and give its figures in seconds."""
+    async with client(Path(os.environ["KUBECONFIG"])) as core:
+        return await _measure(args, core)
+
+
+async def _measure(args: argparse.Namespace, core: CoreV1Api) -> dict[str, float]:
     stalls = Stalls()
     watcher = asyncio.create_task(stalls.watch())
     begun, cpu = time.monotonic(), time.process_time()
     waits = await (
         stock(args.namespace, args.users)
         if args.variant == "stock"
-        else ours(args.namespace, args.users, Path(os.environ["KUBECONFIG"]))
+        else ours(args.namespace, args.users, core)
     )
     loaded, loading = time.monotonic() - begun, max(stalls.turns, default=0.0)
     stalls.turns.clear()

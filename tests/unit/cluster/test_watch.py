@@ -161,6 +161,14 @@ async def test_a_lost_connection_keeps_what_was_known_and_tries_again() -> None:
     assert [bool(asked.get("watch")) for asked in server.asked] == [False, True, True, True]
 
 
+async def test_what_nobody_expected_is_logged_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    server = Server(page(), AssertionError("closed"), stream(("ADDED", make_pod())))
+    async with watching(server) as watch:
+        await until(lambda: watch.pod("hub", "jupyter-ada"))
+    assert "source=pods in hub" in caplog.text
+    assert "closed" in caplog.text
+
+
 async def test_what_is_denied_is_asked_for_again() -> None:
     server = Server(Answer(403, {"message": "forbidden"}), page(), stream())
     async with watching(server, required=False, kind=Kind.QUOTAS) as watch:

@@ -147,11 +147,16 @@ def _compile(program: Program, pins: Pinned) -> Step:
 
 def environment(*, cgo: bool) -> Mapping[str, str]:
     """Go's settings for our builds, whatever the developer's own are; proxies stay theirs."""
+    work = (
+        cache.scratch() / "work"
+    )  # not in /tmp, which may be small, and where a killed build would leave it
+    work.mkdir(parents=True, exist_ok=True)
     return {
         "CGO_ENABLED": "1" if cgo else "0",
         "GOCACHE": str(cache.compiled()),
         "GOFLAGS": FLAGS,
         "GOMODCACHE": str(module_cache()),
+        "GOTMPDIR": str(work),
         "GOTOOLCHAIN": "local",
         "GOWORK": "off",
     }

@@ -68,7 +68,7 @@ class Processes:
             self._stopped = True
             for process in self._running:
                 with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGINT)  # on which go removes its work folder
+                    os.killpg(process.pid, signal.SIGTERM)
 
 
 class StepShell:

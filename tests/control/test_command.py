@@ -40,7 +40,16 @@ def test_a_cluster_goes_up_and_down_without_privileges(cluster_file: str) -> Non
     assert up.returncode == 0, up.stderr
     assert "API server is ready" in up.stderr
     kubeconfig = command("kubeconfig", "--name", NAME).stdout.strip()
-    assert up.stdout == f"export KUBECONFIG={kubeconfig}\n"
+    assert up.stdout.startswith(f"export KUBECONFIG={kubeconfig}\nalias kubectl=/")
+    # A person types what follows `eval "$(… up)"` on lines of their own; only then an alias counts.
+    told = subprocess.run(
+        ["sh", "-e"],
+        input=f"{up.stdout}kubectl get --raw=/readyz\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout == "ok"
     assert Path(kubeconfig).stat().st_mode & 0o077 == 0
 
     status = command("status", NAME)

@@ -18,7 +18,7 @@ from tests.devcluster.errors import DevClusterError, StateError
 from tests.devcluster.processes import tail
 from tests.devcluster.record import Phase, Status, runs_dir
 from tests.devcluster.report import Report
-from tests.devcluster.spec import load
+from tests.devcluster.spec import load, shipped
 
 NOT_UP = 3
 LOG_LINES = 200
@@ -40,7 +40,7 @@ def up(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         client.stop(name)
         raise
-    print(f"export KUBECONFIG={cluster.kubeconfig}")
+    print(f"export KUBECONFIG={cluster.kubeconfig}\nalias kubectl={cluster.programs['kubectl']}")
     return 0
 
 
@@ -136,7 +136,10 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
     sub = verb(up, "start a cluster and leave it running")
     sub.add_argument(
-        "spec", nargs="?", default=DEFAULT_SPEC, help="a file, or a shipped one (control, nodes, …)"
+        "spec",
+        nargs="?",
+        default=DEFAULT_SPEC,
+        help=f"a file, or a shipped one: {', '.join(shipped())} (default: %(default)s)",
     )
     sub.add_argument("--name", help="of the cluster; by default the file's")
     sub.add_argument("--foreground", action="store_true", help="stay until Ctrl-C")

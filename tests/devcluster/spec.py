@@ -97,6 +97,11 @@ class ClusterSpec(Model):
         return self
 
 
+def shipped() -> list[str]:
+    """Names of the cluster files that come with the project."""
+    return sorted(path.stem for path in FOLDER.glob("*.yaml"))
+
+
 def load(source: str | Path) -> tuple[str, ClusterSpec]:
     """Read a cluster file, given its path or the name of a shipped one; returns the default name too.
 
@@ -106,8 +111,7 @@ def load(source: str | Path) -> tuple[str, ClusterSpec]:
     try:
         document = yaml.safe_load(path.read_text())
     except FileNotFoundError:
-        shipped = ", ".join(sorted(p.stem for p in FOLDER.glob("*.yaml")))
-        raise SpecError(str(source), [f"no such cluster file; shipped are: {shipped}"]) from None
+        raise SpecError(str(source), [f"no such cluster file; shipped are: {', '.join(shipped())}"]) from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise SpecError(str(source), [str(error)]) from error
     return default_name(path), parse(document, source=str(path))

@@ -51,9 +51,10 @@ def read_options(raw: object) -> Request:
     options = _unwrapped(raw)
     texts = {key: _text(key, value) for key, value in options.items() if key != VERSION}
     profile, _, word = texts.get(PROFILE, "").partition("@")
+    version = _version(options.get(VERSION))
     return Request(
         profile=profile,
-        version=_version(options.get(VERSION)) or _version(word),
+        version=_version(word) if version is None else version,
         team=texts.get(TEAM, ""),
         picks={key: text for key, text in texts.items() if key not in RESERVED},
     )
@@ -86,6 +87,10 @@ def _version(value: object) -> int | str | None:
         return None
     if isinstance(value, int) and not isinstance(value, bool):
         return value
+    if not isinstance(value, str):
+        raise SelectionError(
+            SelectionReason.BAD_REQUEST, f"{shown(VERSION)} must be a whole number or a word.", field=VERSION
+        )
     text = _text(VERSION, value)
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from hub_ext.errors import SelectionError
 from hub_ext.selection_input import options_from_form, options_from_link, read_options, shown
 
 
@@ -63,6 +64,13 @@ def test_links_of_both_hub_lines_mean_the_same(
 def test_a_version_may_stand_in_the_profile_or_beside_it() -> None:
     assert read_options({"profile": "a@3"}) == read_options({"profile": "a", "version": 3})
     assert read_options({"profile": "a@3", "version": 4}).version == 4
+    assert read_options({"profile": "a@3", "version": 0}).version == 0
+
+
+@pytest.mark.parametrize("version", [1.5, True, [3], {"number": 3}])
+def test_a_version_that_is_neither_number_nor_word_is_told_so(version: object) -> None:
+    with pytest.raises(SelectionError, match="“version” must be a whole number or a word"):
+        read_options({"profile": "a", "version": version})
 
 
 @pytest.mark.parametrize("text", ["a\nb", "\x1b[31m", "\u202e", "x" * 999])

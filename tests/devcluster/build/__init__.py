@@ -44,7 +44,7 @@ __all__ = [
     "prune",
 ]
 
-KEPT_KINDS = ("bin", "images", "manifests", "headers")
+KEPT_KINDS = ("bin", "images", "manifests", "headers", "driver", "node", "venvs")
 UNUSED_DAYS = 30
 KEPT_OF_A_NAME = 4
 """The newest and the oldest Kubernetes, each for two states of the checkout."""

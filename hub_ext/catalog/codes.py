@@ -69,6 +69,7 @@ class Code(StrEnum):
     TWO_RECOMMENDED = "two-recommended"
     ALIAS_SHADOWS_PROFILE = "alias-shadows-profile"
     NOTHING_TO_START = "nothing-to-start"
+    NOTHING_OFFERED = "nothing-offered"
     DEFAULT_IMPLICIT = "default-implicit"
     VERSION_CHANGED = "version-changed"
     VERSION_REMOVED = "version-removed"
@@ -103,6 +104,9 @@ class Code(StrEnum):
     MIG_SLICE_ABSENT = "mig-slice-absent"
     MIG_SLICE_MISPLACED = "mig-slice-misplaced"
     MIG_MANY = "mig-many"
+    MIG_SUFFIX = "mig-suffix"
+    SCALE_UP_BLIND = "scale-up-blind"
+    AUTOSCALER_IDLE = "autoscaler-idle"
     DRA_NOT_YET = "dra-not-yet"
     DRA_USED = "dra-used"
     DRA_KEYS = "dra-keys"
@@ -111,6 +115,7 @@ class Code(StrEnum):
     LIMIT_BELOW_REQUEST = "limit-below-request"
     MEMORY_UNLIMITED = "memory-unlimited"
     SHARED_MEMORY_LARGE = "shared-memory-large"
+    SHARED_MEMORY_MPS = "shared-memory-mps"
     # storage
     MOUNT_OVERLAP = "mount-overlap"
     MOUNT_RESERVED = "mount-reserved"
@@ -118,6 +123,7 @@ class Code(StrEnum):
     HOME_INCOMPLETE = "home-incomplete"
     HOME_SHARED = "home-shared"
     HOME_READ_ONLY = "home-read-only"
+    HOME_HIDDEN = "home-hidden"
     WORK_DIR_LOST = "work-dir-lost"
     UNKNOWN_PLACEHOLDER = "unknown-placeholder"
     # choices
@@ -199,6 +205,7 @@ RULES: dict[Code, Rule] = {
     Code.TWO_RECOMMENDED: Rule(E, "Two versions of one name are recommended."),
     Code.ALIAS_SHADOWS_PROFILE: Rule(E, "An alias has the name of a profile."),
     Code.NOTHING_TO_START: Rule(E, "An alias, or the default, leads to a profile that cannot be started."),
+    Code.NOTHING_OFFERED: Rule(W, "No version is on the spawn page: nobody finds anything to start."),
     Code.DEFAULT_IMPLICIT: Rule(N, "No profile is preselected on the spawn page."),
     Code.VERSION_CHANGED: Rule(E, "A published version is not what it was when it was published."),
     Code.VERSION_REMOVED: Rule(E, "A published version is gone: saved choices of it would find nothing."),
@@ -249,6 +256,13 @@ RULES: dict[Code, Rule] = {
     Code.MIG_SLICE_ABSENT: Rule(E, "The pool does not have slices of this size."),
     Code.MIG_SLICE_MISPLACED: Rule(E, "`slice` is written for a pool that is not cut by MIG."),
     Code.MIG_MANY: Rule(W, "Several slices: one program can use one of them only."),
+    Code.MIG_SUFFIX: Rule(
+        N, "Device plugins before 0.20 offer slices with a suffix under the name of the plain slice."
+    ),
+    Code.SCALE_UP_BLIND: Rule(
+        W, "The autoscaler does not know the resource, so it never adds a node for it."
+    ),
+    Code.AUTOSCALER_IDLE: Rule(W, "`autoscaler` has no effect where no nodes are added (`scaleUp`)."),
     Code.DRA_NOT_YET: Rule(W, "`via: dra` is reserved: resource claims are not supported yet."),
     Code.DRA_USED: Rule(E, "A profile is placed in a pool whose GPUs are had by resource claims only."),
     Code.DRA_KEYS: Rule(E, "`deviceClass` and `select` belong to `via: dra`."),
@@ -258,6 +272,9 @@ RULES: dict[Code, Rule] = {
         N, "No memory limit: the workspace can fill the node, and a quota on limits refuses it."
     ),
     Code.SHARED_MEMORY_LARGE: Rule(W, "`/dev/shm` is as large as the memory limit it counts towards."),
+    Code.SHARED_MEMORY_MPS: Rule(
+        W, "`sharedMemory` has no effect under MPS, which brings a `/dev/shm` of its own."
+    ),
     Code.MOUNT_OVERLAP: Rule(E, "Two volumes are mounted at the same place."),
     Code.MOUNT_RESERVED: Rule(E, "A volume is mounted over a part of the system."),
     Code.MOUNT_SOURCE: Rule(E, "A mount needs exactly one of `claim` and `nfs`."),
@@ -266,6 +283,7 @@ RULES: dict[Code, Rule] = {
         E, "A home in a shared claim without `{user}` in `subPath`: all users would share it."
     ),
     Code.HOME_READ_ONLY: Rule(E, "A home that cannot be written to."),
+    Code.HOME_HIDDEN: Rule(W, "A volume is mounted where the hub's own home would be, and takes its place."),
     Code.WORK_DIR_LOST: Rule(W, "`workDir` is not on a volume that survives a stop."),
     Code.UNKNOWN_PLACEHOLDER: Rule(E, "A placeholder that is not filled in here."),
     Code.CHOICE_RESERVED: Rule(E, "A choice has a name that means something else in the user's options."),

@@ -22,6 +22,7 @@ from .model import (
     GpuRequest,
     Image,
     MemoryAmount,
+    MpsGpu,
     Pool,
     Price,
     Profile,
@@ -69,6 +70,12 @@ class Workspace:
     @property
     def gpu(self) -> GpuRequest | None:
         return self.resources.gpu
+
+    @property
+    def shared_memory(self) -> int | None:
+        """Size of `/dev/shm` (bytes); None where it is not ours: the device plugin mounts the one of MPS."""
+        gpu = self.pool.gpu if self.pool and self.gpu else None
+        return None if isinstance(gpu, MpsGpu) else self.storage.shared_memory
 
     @property
     def session(self) -> Session:

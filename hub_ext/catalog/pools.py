@@ -5,12 +5,14 @@ Pure: no clock, no network.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, WithJsonSchema, model_validator
 
 from ..errors import BadValueError
+from ..gpu.resources import KARPENTER, is_accelerator
 from ..gpu.sharing import Sharing, Strategy
 from .base import Count, Duration, Flag, LabelKey, LabelValue, Model, ObjectName, Text, number_schema
 from .images import DottedVersion
@@ -138,7 +140,16 @@ class Pool(Model):
     """Scheduler to ask, if not the cluster's default."""
     scale_up: Duration | None = None
     """How long a new node usually takes where nodes are added on demand; absent where they are not."""
+    autoscaler: Literal["cluster-autoscaler", "karpenter"] | None = None
+    """What adds the nodes. `karpenter` adds none for MIG slices and renamed shares. For these,
+    `cluster-autoscaler` needs the resource as a tag of the node group that it starts from zero."""
     nodes: Count | None = None
     """Most nodes this pool can have; with `gpu.perNode` it says what the pool can hold at all."""
     gpu: Gpu | None = None
     """What a GPU is here; absent for processors only."""
+
+    def unscaled(self, resources: Iterable[str]) -> tuple[str, ...]:
+        """Name those of some GPU resources for which the autoscaler is known to add no node."""
+        if self.autoscaler != "karpenter":
+            return ()
+        return tuple(name for name in resources if is_accelerator(name) and name not in KARPENTER)

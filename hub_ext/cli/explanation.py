@@ -108,7 +108,7 @@ def _storage(workspace: Workspace, user: UserFacts, origins: Origins) -> Iterato
             value = f"{place.path}: {place.text}" if place.path else place.text
             keys = written.get(place.path)
             yield Line(topic=topic, value=value, origin=origins.of("storage", *keys) if keys else BUILT_IN)
-    shared = workspace.storage.shared_memory
+    shared = workspace.shared_memory
     value = f"{gib(shared)} of /dev/shm, counted as memory" if shared else ""
     yield Line(topic="shared memory", value=value, origin=origins.of("storage", "sharedMemory"))
 

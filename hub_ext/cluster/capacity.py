@@ -25,6 +25,8 @@ class Supply(StrEnum):
     """No node has room, and one can be added."""
     NO_NODE = "no-node"
     """No node that takes it is there, and none is known to be added."""
+    NO_SCALE_UP = "no-scale-up"
+    """No node offers the resource that it asks for, and the autoscaler is known to add none for it."""
     NOT_OFFERED = "not-offered"
     """Nodes are there, but none offers the resource that it asks for."""
     UNKNOWN = "unknown"
@@ -64,9 +66,9 @@ def pool_nodes(nodes: Iterable[Node], pool: Pool | None, asked: Resources) -> tu
     )
 
 
-def can_scale(pool: Pool | None) -> bool:
-    """Say whether the catalog states that nodes are added to a pool on demand (`scaleUp`)."""
-    return pool is not None and pool.scale_up is not None
+def can_scale(pool: Pool | None, asked: Resources) -> bool:
+    """Say whether the catalog states that nodes are added to a pool for workspaces that ask for `asked`."""
+    return pool is not None and pool.scale_up is not None and not pool.unscaled(asked)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +93,13 @@ def count_free(asked: Resources, where: Candidates, used: Mapping[str, Resources
 
 
 def available(
-    asked: Resources, where: Candidates, free: int, *, exact: bool = True, scales: bool = False
+    asked: Resources,
+    where: Candidates,
+    free: int,
+    *,
+    exact: bool = True,
+    scales: bool = False,
+    unscaled: bool = False,
 ) -> Availability:
     """Say what the cluster has for workspaces that ask for `asked`.
 
@@ -101,6 +109,8 @@ def available(
         See `count_free`, less those who wait already.
     scales
         Whether nodes of this kind can be added: see `can_scale`.
+    unscaled
+        Whether nodes are added to the pool, but none for what is asked: see `Pool.unscaled`.
     """
     number = len(where.offering)
     if free > 0:
@@ -109,6 +119,8 @@ def available(
         supply = Supply.WILL_SCALE
     elif number:
         supply = Supply.FULL
+    elif unscaled:
+        supply = Supply.NO_SCALE_UP
     else:
         supply = Supply.NOT_OFFERED if where.nodes else Supply.NO_NODE
     hint = "" if number else _hint(where.nodes, asked)

@@ -119,6 +119,7 @@ _SUPPLY = {
     Supply.FULL: "all in use now",
     Supply.WILL_SCALE: "a node is added when you start it",
     Supply.NO_NODE: "no node for it at the moment",
+    Supply.NO_SCALE_UP: "no node offers it, and none is added for it",
     Supply.NOT_OFFERED: "no node offers it at the moment",
     Supply.UNKNOWN: "",
 }

@@ -87,7 +87,9 @@ class Snapshot:
     def supply(self, asked: Resources, pool: Pool | None, where: Candidates, free: int) -> Availability:
         """Say what the cluster has, for a caller who has counted."""
         exact = (Kind.OUTSIDE, "") in self.visible
-        return available(of_kubernetes(asked), where, free, exact=exact, scales=can_scale(pool))
+        plain, scales = of_kubernetes(asked), can_scale(pool, asked)
+        unscaled = bool(pool and pool.scale_up) and not scales
+        return available(plain, where, free, exact=exact, scales=scales, unscaled=unscaled)
 
     def candidates(self, asked: Resources, pool: Pool | None) -> Candidates:
         """Give the nodes where a workspace may be placed, whatever is free there."""
@@ -105,12 +107,12 @@ class Snapshot:
     def place(self, asked: Resources, pool: Pool | None, *, volume_zone: str = "") -> Place:
         """Say where a workspace may run, for explaining why it does not."""
         if self.nodes is None:
-            return Place(scales=can_scale(pool), volume_zone=volume_zone)
+            return Place(scales=can_scale(pool, asked), volume_zone=volume_zone)
         where = self.candidates(asked, pool)
         return Place(
             nodes=len(where.nodes),
             offering=len(where.offering),
-            scales=can_scale(pool),
+            scales=can_scale(pool, asked),
             zones=frozenset(node.zone for node in where.nodes if node.zone),
             volume_zone=volume_zone,
         )

@@ -45,6 +45,11 @@ def shared_resource(*, renamed: bool, resource_name: str | None = None) -> str:
     return resource_name or NVIDIA_GPU + (SHARED_SUFFIX if renamed else "")
 
 
+KARPENTER: Final = frozenset({NVIDIA_GPU, "amd.com/gpu", "habana.ai/gaudi"})
+"""GPUs that Karpenter's providers know of a machine before it is there. Slices and renamed shares appear when
+the device plugin runs, so no node is ever added for them."""
+
+
 def is_nvidia(resource: str) -> bool:
     """Say whether a resource name stands for NVIDIA's GPUs, which need CUDA in the image."""
     return resource.startswith("nvidia.com/")

@@ -124,8 +124,8 @@ def _shared_parts(
     for name, mount in named.items():
         if mount is not None:
             yield _mount(object_name(name), mount, workspace, user)
-    if storage.shared_memory is not None:
-        memory = {"medium": "Memory", "sizeLimit": format_bytes(storage.shared_memory)}
+    if workspace.shared_memory is not None:
+        memory = {"medium": "Memory", "sizeLimit": format_bytes(workspace.shared_memory)}
         yield _part("workspace-shared-memory", {"emptyDir": memory}, "/dev/shm")  # noqa: S108
 
 

@@ -17,7 +17,7 @@ from ...errors import SelectionError
 from ..codes import Code
 from ..model import Alias, Profile, ProfileRef, State
 from ..problems import Loc, Problem
-from ..versions import pick, resolve
+from ..versions import offered, pick, resolve
 from .context import Context, suggestion
 
 _ENDING: Final = {State.DEPRECATED, State.RETIRED}
@@ -176,6 +176,17 @@ def check_until(context: Context) -> Iterator[Problem]:
                 loc=(*loc, "until"),
                 help=f"Write state: {State.DEPRECATED}, or remove until.",
             )
+
+
+def check_offered(context: Context) -> Iterator[Problem]:
+    """Something is on the spawn page."""
+    if context.is_whole and not offered(context.catalog, today=date.min):
+        yield Problem(
+            code=Code.NOTHING_OFFERED,
+            message="no version is active, so the spawn page is empty",
+            loc=("profiles",),
+            help=f"Add a profile, or write state: {State.ACTIVE} for one.",
+        )
 
 
 def check_recommended(context: Context) -> Iterator[Problem]:

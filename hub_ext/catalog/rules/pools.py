@@ -12,6 +12,7 @@ from typing import Final
 
 from ...gpu.mig import MigLayout, fits, is_mig_profile, max_count, nearest, need
 from ...gpu.products import Card, cards_with, find_card, is_misspelt, split_product
+from ...gpu.resources import mig_resource
 from ...gpu.sharing import Strategy
 from ..codes import Code
 from ..gpus import resources_of
@@ -25,6 +26,7 @@ PRODUCT_LABEL: Final = "nvidia.com/gpu.product"
 def check_gpus(context: Context) -> Iterator[Problem]:
     """What one pool says about its GPUs."""
     for name, pool in context.written.pools.items():
+        yield from _check_scaling(("pools", name, "autoscaler"), pool)
         if pool.gpu is None:
             continue
         loc: Loc = ("pools", name, "gpu")
@@ -40,6 +42,24 @@ def check_gpus(context: Context) -> Iterator[Problem]:
                 help="Write true here and in the device plugin's configuration.",
             )
         yield from _check_selector(("pools", name, "nodeSelector"), pool)
+
+
+def _check_scaling(loc: Loc, pool: Pool) -> Iterator[Problem]:
+    if pool.autoscaler is not None and pool.scale_up is None:
+        yield Problem(
+            code=Code.AUTOSCALER_IDLE,
+            message="nothing says that nodes are added",
+            loc=loc,
+            help="Write scaleUp, the time that a new node takes.",
+        )
+    elif names := pool.unscaled(resources_of(pool.gpu) if pool.gpu else ()):
+        yield Problem(
+            code=Code.SCALE_UP_BLIND,
+            message=f"Karpenter adds no node for {', '.join(names)}: it knows whole cards only",
+            loc=loc,
+            help="Keep such nodes up, use cluster-autoscaler with a node-template tag for the resource, or "
+            "declare it in a NodeOverlay and leave out autoscaler.",
+        )
 
 
 def _check_claims(loc: Loc, gpu: Gpu) -> Iterator[Problem]:
@@ -80,6 +100,7 @@ def _check_mig(loc: Loc, gpu: MigGpu) -> Iterator[Problem]:
             loc=(*loc, "geometry"),
             help="Use strategy: mixed, or slices of one size. The device plugin offers nothing otherwise.",
         )
+    yield from _check_suffixes((*loc, "geometry"), gpu)
     card = find_card(gpu.product)
     if card is None or card.mig_unknown:
         unknown = [name for name in gpu.geometry if not is_mig_profile(name)]
@@ -107,6 +128,21 @@ def _check_mig(loc: Loc, gpu: MigGpu) -> Iterator[Problem]:
         )
     else:
         yield from _check_geometry((*loc, "geometry"), gpu, card)
+
+
+def _check_suffixes(loc: Loc, gpu: MigGpu) -> Iterator[Problem]:
+    """Measured with device plugin 0.18.0: it takes the first profile whose name is a part of the slice's."""
+    if gpu.strategy is Strategy.SINGLE:
+        return
+    for name in gpu.geometry:
+        plain = name.partition("+")[0]
+        if plain != name and is_mig_profile(name):
+            yield Problem(
+                code=Code.MIG_SUFFIX,
+                message=f"device plugins before 0.20 offer {name} as {mig_resource(plain)}",
+                loc=(*loc, name),
+                help=f"Use 0.20 or newer, which offers {mig_resource(name)} as the catalog asks for it.",
+            )
 
 
 def _check_geometry(loc: Loc, gpu: MigGpu, card: Card) -> Iterator[Problem]:

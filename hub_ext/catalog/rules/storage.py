@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from ..codes import Code
-from ..model import Home, Mount, Storage
+from ..model import Home, Mount, MpsGpu, Storage
 from ..problems import Loc, Problem
 from .context import Context
 
 _SYSTEM: Final = {"/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr"}
 _NO_VOLUMES: Final = ("/dev/", "/proc/", "/sys/")
+HUB_HOME: Final = "/home/jovyan"
+"""Where Zero to JupyterHub mounts the volume of a user."""
 SUB_PATH_FIELDS: Final = ("user", "team")
 URI_FIELDS: Final = ("user", "team", "profile", "server")
 _FIELD: Final = re.compile(r"\{([^{}]*)\}|[{}]")
@@ -155,6 +157,42 @@ def check_overlap(context: Context) -> Iterator[Problem]:
                         loc=(*loc, "storage", *key),
                         help="Give one of them another mountPath.",
                     )
+
+
+def check_hub_home(context: Context) -> Iterator[Problem]:
+    """Without a home of the catalog the hub's own one is mounted, unless something else stands there."""
+    for loc, profile in context.profiles():
+        said: set[Loc] = set()
+        for variant in context.variants(profile):
+            if variant.storage.home is not None:
+                continue
+            for key, path in places(variant.storage).items():
+                if path == HUB_HOME and key not in said:
+                    said.add(key)
+                    yield Problem(
+                        code=Code.HOME_HIDDEN,
+                        message=f"{profile.label}: {'.'.join(map(str, key))} takes the place of the hub's "
+                        f"own home at {path}",
+                        loc=(*loc, "storage", *key),
+                        help="Write it as storage.home, or mount it elsewhere.",
+                    )
+
+
+def check_shared_memory(context: Context) -> Iterator[Problem]:
+    """The device plugin mounts a `/dev/shm` into pods with shares by MPS, through which its daemon works."""
+    for loc, profile in context.profiles():
+        for variant in context.variants(profile):
+            request = variant.resources.gpu
+            pool = context.catalog.pools.get(request.pool) if request else None
+            if variant.storage.shared_memory is not None and pool and isinstance(pool.gpu, MpsGpu):
+                yield Problem(
+                    code=Code.SHARED_MEMORY_MPS,
+                    message=f"{profile.label}: under MPS the device plugin mounts /dev/shm, so "
+                    "sharedMemory has no effect",
+                    loc=(*loc, "storage", "sharedMemory"),
+                    help="Write sharedMemory: null here; the size is set where the MPS control daemon runs.",
+                )
+                break
 
 
 def check_work_dir(context: Context) -> Iterator[Problem]:

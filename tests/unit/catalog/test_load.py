@@ -206,7 +206,7 @@ def test_traps_of_yaml(text: str, code: str, line: int | None) -> None:
 
 def test_words_in_quotes_are_no_traps() -> None:
     text = HEAD + 'aliases: {"on": "no"}\nprofiles: []\n'
-    assert [f.code for f in examine_text(text).findings] == ["unknown-profile"]
+    assert [f.code for f in examine_text(text).findings] == ["unknown-profile", "nothing-offered"]
 
 
 def test_dates_numbers_and_keys_are_read_as_meant(clean: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from hub_ext.catalog.model import Catalog, Profile, ProfileRef
 from hub_ext.catalog.versions import pick
 from hub_ext.errors import Finding
 
-from .conftest import Edit
+from .conftest import GONE, Edit
 
 FAULTS = YAML(typ="safe").load(Path(__file__).with_name("faults.yaml"))
 CASES = [(Code(fault["code"]), fault["at"], fault["change"]) for fault in FAULTS]
@@ -131,3 +131,31 @@ def test_long_chains_are_walked_once(clean: dict[str, Any], monkeypatch: pytest.
     monkeypatch.setattr("hub_ext.catalog.rules.lifecycle.pick", counted)
     examine(lineage(clean, [*range(2, 201), 1]))
     assert len(asked) == len(set(asked)) <= 202
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"pools.gpu-mig.autoscaler": "cluster-autoscaler", "pools.gpu-mig.scaleUp": "5m"},
+        {"pools.gpu-full.autoscaler": "karpenter"},
+        {"profiles.2.storage.datasets.mountPath": "/home/jovyan/data", "defaults.storage.home": GONE},
+        {"profiles.4.storage": {"sharedMemory": "1Gi"}},
+    ],
+)
+def test_what_is_no_fault(findings: Callable[[Edit], tuple[Finding, ...]], edit: Edit) -> None:
+    assert findings(edit) == ()
+
+
+@pytest.mark.parametrize("state", ["hidden", "retired"])
+def test_a_catalog_without_anything_on_the_page_is_told(clean: dict[str, Any], state: str) -> None:
+    data = {**clean, "profiles": [{**clean["profiles"][0], "state": state}], "defaults": {}, "aliases": {}}
+    assert Code.NOTHING_OFFERED in {finding.code for finding in examine(data).findings}
+
+
+def test_before_a_suffix_is_offered_its_slice_has_the_plain_name(
+    findings: Callable[[Edit], tuple[Finding, ...]],
+) -> None:
+    geometry = {"pools.gpu-mig.gpu.geometry.`1g.18gb`": 1, "pools.gpu-mig.gpu.geometry.`1g.18gb+me`": 1}
+    (finding,) = findings(geometry)
+    assert finding.message.startswith("device plugins before 0.20 offer 1g.18gb+me as nvidia.com/mig-1g.18gb")
+    assert "nvidia.com/mig-1g.18gb.me" in finding.help

@@ -129,6 +129,16 @@ def test_the_spawn_page_shows_active_versions_and_those_without_replacement(
     assert lifetime_notice(kept.by_key["gpu-full", 3]) == ""
 
 
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_copy_finds_its_own_profiles(clean: dict[str, Any], deep: bool) -> None:
+    catalog = load_catalog(clean)
+    assert ("cpu", 1) in catalog.by_key
+    copy = catalog.model_copy(update={"profiles": catalog.profiles[1:]}, deep=deep)
+    assert ("cpu", 1) not in copy.by_key
+    assert set(copy.by_key) == {profile.key for profile in catalog.profiles[1:]}
+    assert ("cpu", 1) in catalog.by_key
+
+
 def test_a_cycle_that_escaped_the_check_still_ends(clean: dict[str, Any]) -> None:
     catalog = load_catalog(clean)
     third = catalog.by_key["gpu-full", 3].model_copy(

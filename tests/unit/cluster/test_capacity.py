@@ -19,6 +19,7 @@ from hub_ext.cluster.nodes import (
     stale_whole_cards,
     untolerated,
 )
+from hub_ext.cluster.snapshot import Snapshot
 from hub_ext.cluster.state import ClusterState
 from hub_ext.cluster.supplies import Supplies
 from hub_ext.quota.arithmetic import Resources
@@ -224,9 +225,31 @@ def test_full_can_grow_or_not() -> None:
     assert available(ASKED, [node(gpu="2")], used, scales=True).supply is Supply.WILL_SCALE
     assert available(ASKED, [], {}).supply is Supply.NO_NODE
     assert available(ASKED, [], {}, scales=True).supply is Supply.WILL_SCALE
-    assert can_scale(pool(scaleUp="3m"))
-    assert not can_scale(pool())
-    assert not can_scale(None)
+    assert can_scale(pool(scaleUp="3m"), ASKED)
+    assert not can_scale(pool(), ASKED)
+    assert not can_scale(None, ASKED)
+
+
+@pytest.mark.parametrize(
+    ("autoscaler", "resource", "supply"),
+    [
+        ("karpenter", SMALL, Supply.NO_SCALE_UP),
+        ("karpenter", SHARED, Supply.NO_SCALE_UP),
+        ("karpenter", GPU, Supply.WILL_SCALE),
+        ("cluster-autoscaler", SMALL, Supply.WILL_SCALE),
+        (None, SMALL, Supply.WILL_SCALE),
+    ],
+)
+def test_an_autoscaler_that_does_not_know_the_resource_adds_nothing(
+    autoscaler: str | None, resource: str, supply: Supply
+) -> None:
+    asked, place = Resources({"cpu": 1000, resource: 1}), pool(scaleUp="3m", autoscaler=autoscaler)
+    empty = Snapshot(taken=NOW, nodes={})
+    assert empty.availability(asked, place).supply is supply
+    assert empty.place(asked, place).scales is (supply is Supply.WILL_SCALE)
+    full = Snapshot(taken=NOW, nodes={"n1": of({"cpu": "1", resource: "1"})}, used={"n1": asked})
+    expected = Supply.FULL if supply is Supply.NO_SCALE_UP else supply
+    assert full.availability(asked, place).supply is expected
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hub_ext.catalog.compose import compose
+from hub_ext.catalog.model import GpuRequest
 from hub_ext.names import (
     ANNOTATION_CHOICES,
     ANNOTATION_USER,
@@ -48,6 +49,19 @@ def test_a_cpu_profile_hides_the_cards_of_its_node(catalog):
     assert fragment.env["NVIDIA_VISIBLE_DEVICES"] == "void"
     assert not any("nvidia" in name for name in [*fragment.requests, *fragment.limits])
     assert LABEL_GPU_SHARING not in fragment.labels
+
+
+def test_shares_by_mps_keep_the_shared_memory_of_mps(catalog):
+    key = ("gpu-full", 3)
+    profile = catalog.by_key[key]
+    assert profile.storage.shared_memory is not None
+    on_mps = profile.resources.model_copy(update={"gpu": GpuRequest(pool="gpu-mps")})
+    plain, shared = (
+        build_fragment(catalog, compose(catalog, one, {}), ALICE).mounts
+        for one in (profile, profile.model_copy(update={"resources": on_mps}))
+    )
+    paths = [{mount["mountPath"] for mount in mounts} for mounts in (plain, shared)]
+    assert paths[0] - paths[1] == {"/dev/shm"}
 
 
 def test_the_server_learns_its_own_limits(catalog):

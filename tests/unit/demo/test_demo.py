@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from hub_ext.catalog.load import load_catalog
+from hub_ext.catalog.load import examine, examine_text, load_catalog
 from hub_ext.catalog.model import Catalog, MigGpu, Pool, TimeSlicedGpu
+from hub_ext.errors import Severity
 from tests.demo import preparation
 from tests.demo.__main__ import announcement, choose_port, parser
 from tests.demo.hub import FOLDER
@@ -57,6 +59,15 @@ def test_pools_say_what_the_device_plugin_offers(catalog: Catalog, spec: Cluster
                 sharing = setup.plugin["sharing"]["timeSlicing"]
                 assert sharing["resources"] == [{"name": "nvidia.com/gpu", "replicas": pool.gpu.replicas}]
                 assert sharing["renameByDefault"] == pool.gpu.rename_by_default
+
+
+def test_there_is_nothing_to_warn_of_in_the_catalogs_that_people_read_first() -> None:
+    readme = (FOLDER.parents[1] / "README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```yaml\n(# yaml-language-server.*?)```", readme, re.DOTALL)
+    short = examine_text(example.replace("sha256:…", f"sha256:{'0' * 64}"))
+    for examination in (short, examine(FOLDER / "catalog.yaml")):
+        assert examination.catalog is not None
+        assert {finding.severity for finding in examination.findings} <= {Severity.NOTE}
 
 
 def test_every_team_has_somebody(catalog: Catalog) -> None:

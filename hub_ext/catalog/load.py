@@ -75,10 +75,10 @@ def lock_path(source: Path) -> Path:
 
 def _examine(documents: list[Document], lock_file: Path | None = None) -> Examination:
     source = merge(documents)
-    catalog, problems = _check(source)
-    wrong = any(RULES[p.code].severity is Severity.ERROR for d in documents for p in d.problems + problems)
-    # A fingerprint needs a catalog whose references are right.
-    if catalog is not None and not wrong and lock_file is not None and lock_file.is_file():
+    catalog, problems, is_complete = _check(source)
+    is_read = not any(RULES[p.code].severity is Severity.ERROR for d in documents for p in d.problems)
+    # What could not be read is not taken for changed or gone.
+    if catalog is not None and is_complete and is_read and lock_file is not None and lock_file.is_file():
         problems += _check_lock(catalog, lock_file)
     findings = [
         _finding(problem, place(document, problem.loc))
@@ -108,10 +108,23 @@ def _finding(problem: Problem, where: tuple[str | None, int | None, str]) -> Fin
     )
 
 
-def _check(source: Source) -> tuple[Catalog | None, list[Problem]]:
-    """Check the shape, and then by the rules what has the right shape."""
+_GAPS: Final = {
+    Code.UNKNOWN_IMAGE,
+    Code.UNKNOWN_POOL,
+    Code.UNKNOWN_OPTION_SET,
+    Code.UNKNOWN_OPTION,
+    Code.DUPLICATE_VERSION,
+}
+"""Faults of a catalog in which it is not known what a version is, so that it has no fingerprint."""
+
+
+def _check(source: Source) -> tuple[Catalog | None, list[Problem], bool]:
+    """Check the shape, and then by the rules what has the right shape.
+
+    The last of the result says whether it is known of each version what it is, right or wrong.
+    """
     if not source.data:
-        return None, [] if any(d.problems for d in source.documents) else [_no_catalog()]
+        return None, [] if any(d.problems for d in source.documents) else [_no_catalog()], False
     catalog, problems = validate(source.data, lambda loc: _raw(source, loc))
     if catalog is not None:
         indexes = tuple(range(len(catalog.profiles)))
@@ -120,7 +133,7 @@ def _check(source: Source) -> tuple[Catalog | None, list[Problem]]:
         catalog, indexes = _salvage(source.data, problems)
         left_out = frozenset(str(loc[0]) for loc in broken_entries(problems) if loc)
     if catalog is None:
-        return None, problems
+        return None, problems, False
     explicit = expand(catalog)
     context = Context(
         written=catalog,
@@ -130,7 +143,9 @@ def _check(source: Source) -> tuple[Catalog | None, list[Problem]]:
         known_versions=_versions(source.data.get("profiles")),
         left_out=left_out,
     )
-    return explicit, problems + rules.check(context)
+    is_complete = not problems
+    problems = problems + rules.check(context)
+    return explicit, problems, is_complete and _GAPS.isdisjoint(problem.code for problem in problems)
 
 
 def _check_lock(catalog: Catalog, file: Path) -> list[Problem]:

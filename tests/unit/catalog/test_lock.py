@@ -139,3 +139,27 @@ def test_a_lock_beside_the_catalog_is_held_against_it(clean_file: Path, tmp_path
     lock_path(file).write_text("<<<<<<< ours\n")
     (finding,) = examine(file).findings
     assert (finding.code, finding.file, finding.path) == ("unreadable", str(lock_path(file)), "")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("replacedBy: 3", "replacedBy: 3", {"version-changed"}),
+        ("replacedBy: 3", "replacedBy: 2", {"replacement-cycle", "version-changed"}),
+        ("displayName: Small machine", "displayName: Small machine\n    colour: red", {"unknown-key"}),
+        ("pool: cpu}\n    choices", "pool: cup}\n    choices", {"unknown-pool"}),
+        ("{size: sizes}", "{size: sizzes}", {"unknown-option-set"}),
+    ],
+)
+def test_an_error_elsewhere_hides_no_change_and_what_cannot_be_read_is_none(
+    clean_file: Path, tmp_path: Path, old: str, new: str, told: set[str]
+) -> None:
+    file = tmp_path / "catalog.yaml"
+    file.write_text(clean_file.read_text())
+    catalog = examine(file).catalog
+    assert catalog is not None
+    lock_path(file).write_text(format_lock(lock_of(catalog)))
+    file.write_text(
+        file.read_text().replace("cpu: 2, memory: 8Gi, pool", "cpu: 3, memory: 8Gi, pool").replace(old, new)
+    )
+    assert {finding.code for finding in examine(file).errors} == told

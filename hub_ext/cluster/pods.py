@@ -78,6 +78,8 @@ class Pod:
     conditions: tuple[Condition, ...] = ()
     containers: tuple[Container, ...] = ()
     """Init containers first, in the order of the pod."""
+    selector: tuple[tuple[str, str], ...] = ()
+    """Labels that its node must have: those of the pool and of the hub together."""
     gates: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
     """Volume claims that it mounts."""
@@ -130,6 +132,7 @@ def read_pod(pod: Mapping[str, Any]) -> Pod:
         requests=pod_request(spec).requests,
         conditions=read_conditions(status),
         containers=_containers(spec, status),
+        selector=tuple(sorted((spec.get("nodeSelector") or {}).items())),
         gates=tuple(gate["name"] for gate in spec.get("schedulingGates") or ()),
         claims=_claims(spec),
         deleted=read_time(metadata.get("deletionTimestamp")),

@@ -19,7 +19,7 @@ from .events import Event
 from .nature import wait
 from .pods import Pod
 from .texts import inside, span
-from .waits import Around, Place, Wait, WaitReason
+from .waits import Around, Wait, WaitReason
 
 PATIENCE: Final = timedelta(seconds=30)
 """Something that is missing right after it was created may only not be visible yet."""
@@ -101,7 +101,7 @@ def judge_scheduling(pod: Pod, events: Sequence[Event], around: Around) -> Wait 
     found = obstacles(failed.message) if failed else ()
     return (
         _judge_volumes(found, failed, around)
-        or (None if scaling else _judge_never(found, failed, around.place))
+        or (None if scaling else _judge_never(pod, found, failed, around))
         or _judge_scaling(scaling, _latest(events, _NOT_SCALING), around)
         or _judge_room(pod, found, failed)
     )
@@ -141,14 +141,29 @@ def _judge_volumes(found: Sequence[Obstacle], failed: Event | None, around: Arou
     return wait(WaitReason.ZONE_CONFLICT, where, fatal=apart or not may_pass, seen=failed)
 
 
-def _judge_never(found: Sequence[Obstacle], failed: Event | None, place: Place) -> Wait | None:
-    if place.scales or not found:
+def _judge_never(pod: Pod, found: Sequence[Obstacle], failed: Event | None, around: Around) -> Wait | None:
+    place = around.place
+    if place.scales or not found or failed is None:
         return None
     if place.offering == 0 and place.nodes:
         return wait(WaitReason.TOO_LARGE, inside(_short(found)), fatal=True, seen=failed)
-    if place.nodes == 0 and all(one.kind in {Kind.TAINT, Kind.SELECTOR, Kind.CORDONED} for one in found):
-        return wait(WaitReason.NO_MATCHING_NODE, fatal=True, seen=failed)
+    if not all(one.kind in {Kind.TAINT, Kind.SELECTOR, Kind.CORDONED} for one in found):
+        return None
+    if place.nodes == 0:
+        return wait(WaitReason.NO_MATCHING_NODE, _labels(pod, found), fatal=True, seen=failed)
+    kinds = {one.kind for one in found}
+    if pod.selector and Kind.SELECTOR in kinds and Kind.CORDONED not in kinds:
+        # The pool has nodes, yet none has its labels and those that the hub adds for all pods.
+        fatal = bool(place.nodes) and around.now - failed.first >= PATIENCE
+        return wait(WaitReason.NO_MATCHING_NODE, _labels(pod, found), fatal=fatal, seen=failed)
     return None
+
+
+def _labels(pod: Pod, found: Sequence[Obstacle]) -> str:
+    if not any(one.kind is Kind.SELECTOR for one in found):
+        return ""
+    labels = " and ".join(f"{key}={value}" for key, value in pod.selector)
+    return inside(f"it needs {labels}" if labels else "")
 
 
 def _short(found: Sequence[Obstacle]) -> str:

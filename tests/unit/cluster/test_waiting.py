@@ -240,6 +240,27 @@ def test_what_fits_no_node_does_not_wait() -> None:
     assert not fails(away, nodes=0, scales=True).fatal
 
 
+def test_labels_of_the_hub_and_of_the_pool_that_no_node_has_together_are_named() -> None:
+    pod = make_pod(spec={"nodeSelector": {"pool": "users", "machine": "g4dn.xlarge"}})
+    nowhere = (
+        "0/3 nodes are available: 1 node(s) had untolerated taint(s) {role: control}, "
+        "2 node(s) didn't match Pod's node affinity/selector."
+    )
+    event = make_event("FailedScheduling", nowhere, warning=True, exact=True)
+    fresh, old = (told(pod, event, seconds=seconds, place=Place(nodes=1, offering=1)) for seconds in (5, 60))
+    assert fresh.reason is old.reason is WaitReason.NO_MATCHING_NODE
+    assert old.text.startswith(
+        "No node of the cluster takes this workspace (it needs machine=g4dn.xlarge and pool=users)."
+    )
+    assert (fresh.fatal, old.fatal) == (False, True)
+    scales = told(pod, event, place=Place(nodes=1, offering=1, scales=True))
+    assert scales.reason is WaitReason.NO_ROOM
+    full = nowhere.replace("2 node(s)", "1 Insufficient cpu, 1 node(s)")
+    assert (
+        told(pod, make_event("FailedScheduling", full, warning=True, exact=True)).reason is WaitReason.NO_ROOM
+    )
+
+
 @pytest.mark.parametrize(
     ("message", "text"),
     [

@@ -79,7 +79,7 @@ def check_reachable(context: Context) -> Iterator[Problem]:
         conflicts = list(_conflicts(profile, picked))
         yield from (_conflict(profile, picked, loc, name, other) for name, other in conflicts)
         if not conflicts:
-            picked = _open_picks(questions)
+            picked = _open_picks(profile)
             for name, other in _conflicts(profile, picked):
                 yield _conflict(
                     profile, picked, loc, name, other, who=" for users without access to all options"
@@ -93,20 +93,32 @@ def _conflicts(profile: Profile, picked: Mapping[str, str]) -> Iterator[tuple[st
             yield name, other
 
 
-def _open_picks(questions: Mapping[str, Choice]) -> dict[str, str]:
+def _open_picks(profile: Profile) -> dict[str, str]:
     """Give what is preselected for somebody to whom no option with an access rule is open.
 
-    Empty if a question would have no answer: the profile is not offered to them then.
+    Options that go only with those that are not open are not shown to them either. Empty if a question would
+    have no answer: the profile is not offered to them then.
     """
+    questions = {name: _open_part(choice) for name, choice in profile.questions.items()}
+    reached: dict[str, set[str]] = {name: set() for name in questions}
+    for picks in combinations(profile.model_copy(update={"choices": questions})):
+        for name, pick in picks.items():
+            reached[name].add(pick)
     picked: dict[str, str] = {}
     for name, choice in questions.items():
-        rules = {key: option.access for key, option in choice.options.items()}
-        mine = [key for key, access in rules.items() if access is None or access.everyone]
+        mine = [key for key in choice.options if key in reached[name]]
         if not mine:
             return {}
-        default = default_option(choice)
+        default = default_option(profile.questions[name])
         picked[name] = default if default in mine else mine[0]
     return picked
+
+
+def _open_part(choice: Choice) -> Choice:
+    rules = {key: option.access for key, option in choice.options.items()}
+    mine = {key for key, access in rules.items() if access is None or access.everyone}
+    options = {key: option for key, option in choice.options.items() if key in mine}
+    return choice.model_copy(update={"options": options})
 
 
 def _conflict(

@@ -140,6 +140,16 @@ def test_long_chains_are_walked_once(clean: dict[str, Any], monkeypatch: pytest.
         {"pools.gpu-full.autoscaler": "karpenter"},
         {"profiles.2.storage.datasets.mountPath": "/home/jovyan/data", "defaults.storage.home": GONE},
         {"profiles.4.storage": {"sharedMemory": "1Gi"}},
+        {
+            "profiles.3.choices.slice.options.small.access": {"teams": ["nlp"]},
+            "profiles.3.choices.size": {
+                "displayName": "Size",
+                "options": {
+                    "one": {"displayName": "One", "requires": {"slice": ["small"]}},
+                    "two": {"displayName": "Two"},
+                },
+            },
+        },
     ],
 )
 def test_what_is_no_fault(findings: Callable[[Edit], tuple[Finding, ...]], edit: Edit) -> None:

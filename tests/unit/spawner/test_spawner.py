@@ -219,7 +219,7 @@ async def test_only_a_pod_of_the_same_name_is_stopped(
     spawner = make()
     spawner.api.answers = [status(409, **answer), None]
     pod = SimpleNamespace(metadata=SimpleNamespace(name="jupyter-ada"))
-    assert await spawner._make_create_pod_request(pod, 3)
+    await spawner._create_pod(pod, 3)
     assert (len(spawner.api.created), len(stopped)) == (2, stops)
 
 
@@ -233,7 +233,7 @@ async def test_the_log_of_a_refusal_has_neither_token_nor_manifest(
     assert "secret-token" in pod.to_str()
     spawner.api.answers = [status(403, reason="Forbidden", message="pods is forbidden: no\nway")]
     with pytest.raises(web.HTTPError):
-        await spawner._make_create_pod_request(pod, 3)
+        await spawner._create_pod(pod, 3)
     assert "secret-token" not in caplog.text
     assert "containers" not in caplog.text
     assert all("\n" not in record.getMessage() for record in caplog.records)

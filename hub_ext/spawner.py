@@ -14,7 +14,7 @@ Shell: talks to the hub and the Kubernetes API; judges nothing by itself.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
@@ -94,10 +94,10 @@ class WorkspaceSpawner(ClusterSpawner):
         return select(self._catalog, self._person, self.user_options, today=_today(), last=self.accepted)
 
     @default("options_form")
-    def _default_options_form(self) -> Callable[[WorkspaceSpawner], str]:
+    def _default_options_form(self) -> Callable[[WorkspaceSpawner], Awaitable[str]]:
         return WorkspaceSpawner._show_page
 
-    def _show_page(self) -> str:
+    async def _show_page(self) -> str:
         """Render the page for this server, or again for the one whose form was refused a moment ago.
 
         After a refused form the hub asks the default server for the page, whichever server it was for
@@ -107,10 +107,10 @@ class WorkspaceSpawner(ClusterSpawner):
         refused, self._refused_form, self._shown_for = self._refused_form, None, self.handler
         if refused is None or visited:
             link, self._link = self._link, None
-            return self._render_page(link=link)
-        return refused[0]._render_page(refused=refused[1])
+            return await self._render_page(link=link)
+        return await refused[0]._render_page(refused=refused[1])
 
-    def _render_page(
+    async def _render_page(
         self, *, link: Mapping[str, Any] | None = None, refused: Mapping[str, Any] | None = None
     ) -> str:
         visit = Visit(
@@ -121,6 +121,7 @@ class WorkspaceSpawner(ClusterSpawner):
             link=link,
             refused=refused,
             hub_home=bool(self.volume_mounts),
+            look=await self._look(),
         )
         return render(build_page(self._catalog, visit))
 

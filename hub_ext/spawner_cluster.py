@@ -7,9 +7,6 @@ Overridden seams of KubeSpawner 7.0 and 7.1, and why nothing else will do:
 - `start`, `_start`: around a whole attempt, so that what it reserved is held exactly as long as it lasts, and
   so that what cannot succeed ends at once.
 - `_make_create_pod_request`: the last step before a pod exists, with the pod as admins' hooks left it.
-  Upstream also writes the manifest, tokens included, to the log when the API server refuses it.
-- `_make_create_pvc_request`, `_make_delete_pod_request`: clear refusals, and a grace period of at least a
-  second.
 - `progress`, `stop`.
 
 Shell: talks to the hub and the Kubernetes API; judges nothing by itself.
@@ -19,20 +16,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Final
 
-from jupyterhub.utils import exponential_backoff
-from kubernetes_asyncio.client.rest import ApiException
-from kubespawner import KubeSpawner
 from pydantic import ValidationError
 from tornado import web
 from traitlets import Dict, TraitError, Unicode, validate
 
 from .attempt import Attempt, unless
+from .catalog.compose import Workspace
 from .catalog.model import Catalog, Quota
 from .cluster.hub import HubCluster
 from .cluster.kinds import Kind
+from .cluster.offer import Offer
 from .cluster.reflector import NoEvents, SharedPods
 from .cluster.shared import shared_cluster
 from .cluster.sources import DeniedError
@@ -40,23 +37,24 @@ from .cluster.starts import Outcome
 from .cluster.texts import sentence, timed_out
 from .cluster.waits import Wait, WaitReason
 from .cluster.watch import Health
-from .hub_errors import hub_error
-from .quota.verdicts import Reason
+from .form.room import Look
+from .quota.usage import Owner
 from .quota.verdicts import Refusal as QuotaRefusal
 from .selection import Refusal, Selection
-from .spawner_objects import NO_ANSWER, explain_api_error, to_object
-
-_CREATE_SHARE: Final = 0.8
-"""Part of the start timeout in which creating the pod is retried; after it the reason can still be told."""
+from .spawner_objects import to_object
+from .spawner_requests import RequestSpawner
 
 _WAIT_SHARE: Final = 0.95
 """Part of the start timeout after which a start ends with its reason; after all of it the hub gives none."""
+
+_PAGE_SECONDS: Final = 1.0
+"""How long a page waits for the first picture of the cluster after the hub has started."""
 
 _LOOK: Final = 0.5
 """Seconds between two looks for an attempt that the hub has announced and not begun."""
 
 
-class ClusterSpawner(KubeSpawner):
+class ClusterSpawner(RequestSpawner):
     """Starts and stops pods, and knows what the cluster and its limits have room for."""
 
     cluster_quota = Dict(
@@ -74,11 +72,8 @@ class ClusterSpawner(KubeSpawner):
         """,
     )
 
-    namespace: str  # KubeSpawner's traits
-    start_timeout: int
     selection: Selection | None = None
     """What the current attempt starts."""
-    _attempt: Attempt | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -110,6 +105,25 @@ class ClusterSpawner(KubeSpawner):
             quota=Quota.model_validate(self.cluster_quota),
             start_log=self.start_log,
         )
+
+    async def _look(self) -> Look | None:
+        """Give what says what this user may start now; None if the cluster is not known as fast as a page."""
+        cluster = self._cluster
+        if cluster is None:
+            return None
+        with suppress(TimeoutError, DeniedError):
+            async with asyncio.timeout(_PAGE_SECONDS):
+                await cluster.ready()
+        if not cluster.watch.is_loaded or _pods_health(cluster, self._hub_namespace) is Health.DENIED:
+            return None
+
+        def look(workspace: Workspace, team: str) -> Offer:
+            found = self._catalog.teams.get(team)
+            namespace = (found and found.namespace) or self._hub_namespace
+            owner = Owner(user=self.user.name, team=team)
+            return cluster.offer(workspace, owner, namespace=namespace, server=self.name)
+
+        return look
 
     # The watch
 
@@ -199,8 +213,6 @@ class ClusterSpawner(KubeSpawner):
         if cluster is not None and not starting:
             cluster.gone(namespace=self.namespace, user=self.user.name, server=self.name)
 
-    # What is asked of the API server
-
     async def _make_create_pod_request(self, pod: Any, request_timeout: int) -> bool:
         self._reserve(pod)
         await self._create_pod(pod, request_timeout)
@@ -221,62 +233,6 @@ class ClusterSpawner(KubeSpawner):
         if isinstance(begun, QuotaRefusal):
             raise self._refuse(Refusal(reason=begun.reason, text=begun.text, status=HTTPStatus.FORBIDDEN))
         attempt.begin(begun)
-
-    async def _create_pod(self, pod: Any, request_timeout: int) -> None:
-        problem = NO_ANSWER
-
-        async def attempt() -> bool:
-            nonlocal problem
-            try:
-                await asyncio.wait_for(self.api.create_namespaced_pod(self.namespace, pod), request_timeout)
-            except TimeoutError:
-                return False
-            except ApiException as error:
-                problem = explain_api_error(error)
-                self.log.warning("No pod %s: reason=%s", pod.metadata.name, problem.reason)
-                if not problem.retry:
-                    if self._attempt is not None:
-                        self._attempt.refuse(problem.reason.value)
-                    raise self._refuse_by_api(problem) from None
-                if problem.reason is Reason.NAME_TAKEN:
-                    await self.stop(now=True)
-                return False
-            return True
-
-        try:
-            await exponential_backoff(attempt, problem.text, timeout=_CREATE_SHARE * self.start_timeout)
-        except TimeoutError:
-            raise self._refuse_by_api(problem) from None
-
-    async def _make_create_pvc_request(self, pvc: Any, request_timeout: int) -> bool:
-        try:
-            return bool(await super()._make_create_pvc_request(pvc, request_timeout))
-        except ApiException as error:
-            raise self._refuse_by_api(explain_api_error(error)) from None
-
-    async def _make_delete_pod_request(
-        self, pod_name: str, delete_options: Any, grace_seconds: int, request_timeout: int
-    ) -> bool:
-        """Give the kubelet at least a second: a pod that is gone at once can still hold its device."""
-        grace = max(1, grace_seconds)
-        delete_options.grace_period_seconds = grace
-        return bool(await super()._make_delete_pod_request(pod_name, delete_options, grace, request_timeout))
-
-    # Refusals
-
-    def _refuse(self, refusal: Refusal) -> web.HTTPError:
-        """Make the exception that shows one text on the form, the progress page and in REST answers."""
-        self.log.warning(
-            "Refused to start %s: reason=%s status=%d", self._log_name, refusal.reason, refusal.status
-        )
-        return hub_error(refusal, self.handler.settings if self.handler else None)
-
-    def _refuse_by_api(self, problem: QuotaRefusal) -> web.HTTPError:
-        self.log.warning("The API server on %s: %r", self._log_name, problem.detail)
-        if self._attempt is not None:
-            self._attempt.reason = problem.reason.value
-        status = HTTPStatus.SERVICE_UNAVAILABLE if problem.retry else HTTPStatus.FORBIDDEN
-        return self._refuse(Refusal(reason=problem.reason, text=problem.text, status=status))
 
 
 _BLIND: Final = Refusal(

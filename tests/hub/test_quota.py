@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,9 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
+from hub_ext.cluster.offer import NODES_UNSEEN
 from tests.devcluster.kube import KubeCluster
 from tests.devcluster.waiting import until
-from tests.hub.harness import SPAWN_SECONDS, Hub, error_on
+from tests.hub.harness import SPAWN_SECONDS, Hub, checked_on, error_on
 
 CPU = {"profile": "cpu"}
 FULL = "You have 1 of 1 running workspace in use, and this workspace needs 1 running workspace."
@@ -129,3 +131,21 @@ def test_one_s_own_server_can_be_started_again(hub: Hub, new_member: Callable[[]
         assert hub.start_server(user, CPU).status_code in {201, 202}
         hub.wait_until_ready(user)
         hub.stop_server(user)
+
+
+def test_the_page_says_how_many_more_and_why_not(hub: Hub, new_member: Callable[[], str]) -> None:
+    user = new_member()
+    with hub.browser(user) as browser:
+        before = browser.spawn_page(server="more", user=user).text
+        hub.start_server(user, CPU)
+        hub.wait_until_ready(user)
+        after = browser.spawn_page(server="more", user=user).text
+        rest = hub.start_server(user, CPU, server="more").json()["message"]
+    assert "<li>1 more for you</li>" in before
+    assert "<li>2 more for your team</li>" in before
+    assert checked_on(before) == ["cpu@1"]
+    assert rest.startswith(FULL)
+    assert rest in html.unescape(after)
+    assert checked_on(after) == []
+    # This hub has the rights of the chart's, and those do not include nodes.
+    assert NODES_UNSEEN in before

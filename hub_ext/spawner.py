@@ -70,6 +70,7 @@ class WorkspaceSpawner(ClusterSpawner):
         super().__init__(*args, **kwargs)
         if isinstance(self.log, logging.Logger):
             self.log.addFilter(without_false_alarms)
+            logging.getLogger("hub_ext").parent = self.log  # as the hub does with tornado's
         if self.profile_list:
             self.log.warning("profile_list is not used: the catalog says what is offered")
         self._configured = _Configured(self.storage_pvc_ensure, self.start_timeout, self.namespace)

@@ -163,6 +163,11 @@ class ClusterSpawner(RequestSpawner):
             attempt.outcome = Outcome.CANCELLED
             attempt.fail()
             raise
+        except TimeoutError:  # KubeSpawner's own, which says neither why nor what to do
+            attempt.outcome = Outcome.TIMED_OUT
+            refusal = self._give_up(attempt)
+            attempt.fail()
+            raise refusal from None
         except BaseException:
             attempt.fail()
             raise
@@ -181,10 +186,13 @@ class ClusterSpawner(RequestSpawner):
                         raise self._give_up(attempt, wait)
         except TimeoutError:
             attempt.outcome = Outcome.TIMED_OUT
-            raise self._give_up(attempt, attempt.start.look() if attempt.start else None) from None
+            raise self._give_up(attempt) from None
 
-    def _give_up(self, attempt: Attempt, wait: Wait | None) -> web.HTTPError:
+    def _give_up(self, attempt: Attempt, wait: Wait | None = None) -> web.HTTPError:
+        """Make the refusal out of a wait that cannot end well, or out of the last one when time is over."""
         late = attempt.outcome is Outcome.TIMED_OUT
+        if wait is None and attempt.start is not None:
+            wait = attempt.start.look()
         reason = wait.reason if wait else WaitReason.REQUESTED
         text = wait.text if wait else sentence(WaitReason.REQUESTED)
         again = late or (wait is not None and wait.again)

@@ -1,53 +1,42 @@
 """The spawner: shows the catalog, starts what was chosen from it, and refuses the rest in one clear sentence.
 
-Overridden seams of KubeSpawner 7.0 and 7.1, and why nothing else will do:
+Overridden seams of KubeSpawner 7.0 and 7.1, and why nothing else will do (more are in `spawner_cluster`):
 
 - `options_form`, `options_from_form`, `options_from_query`, `apply_user_options`: the documented hooks.
 - `load_user_options`: the one place that every start passes, whatever way it came.
 - `get_pod_manifest`, `get_pvc_manifest`: class-level defaults of traits do not survive the chart's
   configuration, and many traits are run through `str.format`.
-- `_make_create_pod_request`: upstream writes the manifest, tokens included, to the log when the API server
-  refuses it.
-- `_make_create_pvc_request`, `_make_delete_pod_request`, `delete_forever`: clear refusals, a grace period of
-  at least a second, and a home that outlives named servers.
+- `delete_forever`: a home outlives the named servers that use it.
 
 Shell: talks to the hub and the Kubernetes API; judges nothing by itself.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
 import jupyterhub
-from jupyterhub.utils import exponential_backoff
 from kubernetes_asyncio.client.rest import ApiException
-from kubespawner import KubeSpawner
-from tornado import web
 from traitlets import Dict, Unicode, Union, default
 
 from .catalog.model import Catalog
 from .config import VALUES_KEY, catalog_from, chart_catalog
 from .form.page import Visit, build_page
 from .form.render import render
-from .hub_errors import LinkOnly, hub_error, without_false_alarms
-from .quota.verdicts import Reason
-from .quota.verdicts import Refusal as QuotaRefusal
+from .hub_errors import LinkOnly, without_false_alarms
 from .render.pod import UserFacts, apply, build_claim, build_fragment
 from .selection import Refusal, Selection, select
 from .selection_access import Person
 from .selection_input import options_from_form, options_from_link
-from .spawner_objects import NO_ANSWER, explain_api_error, is_somebody_else_s, put_on_claim, to_object, to_pod
+from .spawner_cluster import ClusterSpawner
+from .spawner_objects import is_somebody_else_s, put_on_claim, to_object, to_pod
 
 STATE_KEY: Final = "workspace"
 """Where the hub's record of a server keeps what it was started with."""
-
-_CREATE_SHARE: Final = 0.8
-"""Part of the start timeout in which creating the pod is retried; after it the reason can still be told."""
 
 
 class _Configured(NamedTuple):
@@ -58,7 +47,7 @@ class _Configured(NamedTuple):
     namespace: str
 
 
-class WorkspaceSpawner(KubeSpawner):
+class WorkspaceSpawner(ClusterSpawner):
     """Starts workspaces of a catalog on Kubernetes."""
 
     catalog = Union(
@@ -71,12 +60,8 @@ class WorkspaceSpawner(KubeSpawner):
         """,
     )
 
-    storage_pvc_ensure: bool  # KubeSpawner's traits
-    start_timeout: int
-    namespace: str
+    storage_pvc_ensure: bool  # KubeSpawner's trait
 
-    selection: Selection | None = None
-    """What the current attempt starts."""
     accepted: Mapping[str, Any]
     """Options that were started last; kept across stops and restarts of the hub."""
 
@@ -85,6 +70,7 @@ class WorkspaceSpawner(KubeSpawner):
         super().__init__(*args, **kwargs)
         if isinstance(self.log, logging.Logger):
             self.log.addFilter(without_false_alarms)
+            logging.getLogger("hub_ext").parent = self.log  # as the hub does with tornado's
         if self.profile_list:
             self.log.warning("profile_list is not used: the catalog says what is offered")
         self._configured = _Configured(self.storage_pvc_ensure, self.start_timeout, self.namespace)
@@ -109,10 +95,10 @@ class WorkspaceSpawner(KubeSpawner):
         return select(self._catalog, self._person, self.user_options, today=_today(), last=self.accepted)
 
     @default("options_form")
-    def _default_options_form(self) -> Callable[[WorkspaceSpawner], str]:
+    def _default_options_form(self) -> Callable[[WorkspaceSpawner], Awaitable[str]]:
         return WorkspaceSpawner._show_page
 
-    def _show_page(self) -> str:
+    async def _show_page(self) -> str:
         """Render the page for this server, or again for the one whose form was refused a moment ago.
 
         After a refused form the hub asks the default server for the page, whichever server it was for
@@ -122,10 +108,10 @@ class WorkspaceSpawner(KubeSpawner):
         refused, self._refused_form, self._shown_for = self._refused_form, None, self.handler
         if refused is None or visited:
             link, self._link = self._link, None
-            return self._render_page(link=link)
-        return refused[0]._render_page(refused=refused[1])
+            return await self._render_page(link=link)
+        return await refused[0]._render_page(refused=refused[1])
 
-    def _render_page(
+    async def _render_page(
         self, *, link: Mapping[str, Any] | None = None, refused: Mapping[str, Any] | None = None
     ) -> str:
         visit = Visit(
@@ -136,6 +122,7 @@ class WorkspaceSpawner(KubeSpawner):
             link=link,
             refused=refused,
             hub_home=bool(self.volume_mounts),
+            look=await self._look(),
         )
         return render(build_page(self._catalog, visit))
 
@@ -188,13 +175,6 @@ class WorkspaceSpawner(KubeSpawner):
         if home is not None and self.name and not self._pvc_exists:
             self.pvc_name = self.user.spawner.pvc_name
 
-    def _refuse(self, refusal: Refusal) -> web.HTTPError:
-        """Make the exception that shows one text on the form, the progress page and in REST answers."""
-        self.log.warning(
-            "Refused to start %s: reason=%s status=%d", self._log_name, refusal.reason, refusal.status
-        )
-        return hub_error(refusal, self.handler.settings if self.handler else None)
-
     def get_state(self) -> dict[str, Any]:
         """Add what the server was started with."""
         state: dict[str, Any] = super().get_state()
@@ -239,50 +219,6 @@ class WorkspaceSpawner(KubeSpawner):
         if is_somebody_else_s(claim, self.user.name):
             text = "The volume of your home belongs to somebody else. Please tell the administrator."
             raise self._refuse(Refusal(reason="home-not-yours", text=text, status=HTTPStatus.FORBIDDEN))
-
-    async def _make_create_pvc_request(self, pvc: Any, request_timeout: int) -> bool:
-        try:
-            return bool(await super()._make_create_pvc_request(pvc, request_timeout))
-        except ApiException as error:
-            raise self._refuse_by_api(explain_api_error(error)) from None
-
-    async def _make_create_pod_request(self, pod: Any, request_timeout: int) -> bool:
-        problem = NO_ANSWER
-
-        async def attempt() -> bool:
-            nonlocal problem
-            try:
-                await asyncio.wait_for(self.api.create_namespaced_pod(self.namespace, pod), request_timeout)
-            except TimeoutError:
-                return False
-            except ApiException as error:
-                problem = explain_api_error(error)
-                self.log.warning("No pod %s: reason=%s", pod.metadata.name, problem.reason)
-                if not problem.retry:
-                    raise self._refuse_by_api(problem) from None
-                if problem.reason is Reason.NAME_TAKEN:
-                    await self.stop(now=True)
-                return False
-            return True
-
-        try:
-            await exponential_backoff(attempt, problem.text, timeout=_CREATE_SHARE * self.start_timeout)
-        except TimeoutError:
-            raise self._refuse_by_api(problem) from None
-        return True
-
-    def _refuse_by_api(self, problem: QuotaRefusal) -> web.HTTPError:
-        self.log.warning("The API server on %s: %r", self._log_name, problem.detail)
-        status = HTTPStatus.SERVICE_UNAVAILABLE if problem.retry else HTTPStatus.FORBIDDEN
-        return self._refuse(Refusal(reason=problem.reason, text=problem.text, status=status))
-
-    async def _make_delete_pod_request(
-        self, pod_name: str, delete_options: Any, grace_seconds: int, request_timeout: int
-    ) -> bool:
-        """Give the kubelet at least a second: a pod that is gone at once can still hold its device."""
-        grace = max(1, grace_seconds)
-        delete_options.grace_period_seconds = grace
-        return bool(await super()._make_delete_pod_request(pod_name, delete_options, grace, request_timeout))
 
     async def delete_forever(self) -> None:
         """Keep the user's home when a named server that used it is deleted."""

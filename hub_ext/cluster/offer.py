@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from ..catalog.compose import Workspace
 from ..catalog.model import Catalog, Quota
@@ -132,12 +132,21 @@ def supply_text(availability: Availability) -> str:
     return f"{availability.free} free now" if availability.exact else f"up to {availability.free} free now"
 
 
-def summary(offer: Offer) -> str:
-    """Say it in one line: ``3 free now · 1 more for you · 2 more for your team``."""
-    parts = (
+def parts(offer: Offer) -> tuple[str, ...]:
+    """Say it in parts, ``3 free now`` and ``1 more for you``, and nothing about what is not known."""
+    found = (
         supply_text(offer.availability),
         room_text(Scope.USER, offer.room.user),
         room_text(Scope.TEAM, offer.room.team),
         room_text(Scope.CLUSTER, offer.room.cluster),
     )
-    return " · ".join(part for part in parts if part)
+    return tuple(part for part in found if part)
+
+
+def summary(offer: Offer) -> str:
+    """Say it in one line: ``3 free now · 1 more for you · 2 more for your team``."""
+    return " · ".join(parts(offer))
+
+
+NODES_UNSEEN: Final = "What is free is not known: the hub may not see the nodes of the cluster."
+NOT_LOADED: Final = "What is free, and how many more you may start, is not known at the moment."

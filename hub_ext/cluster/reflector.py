@@ -24,6 +24,10 @@ class SharedPods:
         self._watch = watch
         self.first_load_future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
+    def reads(self, watch: ClusterWatch) -> bool:
+        """Say whether it reads this watch, not that of a hub that ran in the process before."""
+        return self._watch is watch
+
     @property
     def pods(self) -> Mapping[str, dict[str, Any]]:
         """Pods by ``namespace/name``, with labels and status."""

@@ -6,7 +6,7 @@ Pure: no clock, no network.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from itertools import chain
@@ -22,6 +22,7 @@ from ..selection import Selection, locked, offers, select
 from ..selection_access import Person, locked_text, paying_teams
 from ..selection_input import PROFILE, TEAM
 from . import facts
+from .room import Look, Room, room_for, unknown
 from .view import Answer, Card, Group, Notice, NoticeKind, Page, Question, TypedAnswer
 
 _BAD_LINK: Final = "This link cannot be followed."
@@ -42,6 +43,8 @@ class Visit:
     """Options that were just refused; the hub says why above the form."""
     hub_home: bool = False
     """The hub mounts a volume of its own in workspaces whose profile brings no home."""
+    look: Look | None = None
+    """Says what may be started now; None if nothing is known."""
 
 
 def build_page(catalog: Catalog, visit: Visit) -> Page:
@@ -63,10 +66,16 @@ def build_page(catalog: Catalog, visit: Visit) -> Page:
     if not profiles:
         text = "No workspace is offered to you. Ask the administrator which team you should be in."
         notices = (*notices, Notice(kind=NoticeKind.WARNING, text=text))
+    shown = chain.from_iterable(groups.values())
     return Page(
         notices=notices,
+        unknown=unknown(visit.look, (card.stock for card in shown if card.value not in _values(closed))),
         groups=tuple(Group(title=title, cards=tuple(cards)) for title, cards in groups.items()),
     )
+
+
+def _values(profiles: Iterable[Profile]) -> frozenset[str]:
+    return frozenset(profile.label for profile in profiles)
 
 
 def _preselect(catalog: Catalog, visit: Visit) -> tuple[Selection | None, tuple[Notice, ...]]:
@@ -119,6 +128,9 @@ def _card(
     teams = paying_teams(profile, catalog, visit.person)
     team = chosen.team if chosen else next(iter(teams), None)
     user = UserFacts(name=visit.person.name, team=team, server_name=visit.server_name)
+    room = Room(refusal=refusal)
+    if visit.look is not None and not refusal:
+        room = room_for(catalog, profile, workspace, teams=teams, team=team or "", look=visit.look)
     return Card(
         value=profile.label,
         title=profile.display_name,
@@ -126,8 +138,11 @@ def _card(
         specs=facts.specs(workspace),
         price=facts.price(workspace.price),
         bar=facts.bar(workspace),
-        checked=chosen is not None,
-        refusal=refusal,
+        checked=chosen is not None and not room.refusal,
+        refusal=room.refusal,
+        caution=room.caution,
+        room=room.parts,
+        stock=room.stock,
         warning=lifetime_notice(profile),
         sharing=facts.sharing(workspace),
         questions=(*_questions(workspace), *_team_question(catalog, profile, teams, team=team)),

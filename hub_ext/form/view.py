@@ -19,6 +19,15 @@ class NoticeKind(StrEnum):
     WARNING = "warning"
 
 
+class Stock(StrEnum):
+    """What the cluster has for a card, as its mark shows it; the words beside it say the same."""
+
+    FREE = "free"
+    NONE = "none"
+    """It can be chosen, and the start waits."""
+    UNKNOWN = "unknown"
+
+
 class BarKind(StrEnum):
     """How the picture of a card's share is drawn."""
 
@@ -100,6 +109,11 @@ class Card:
     checked: bool
     refusal: str
     """Why the user cannot start it; empty if they can."""
+    caution: str
+    """Why what is filled in would be refused now, while another answer would not."""
+    room: tuple[str, ...]
+    """What is free and how many more may be started; empty where nothing is known or bounded."""
+    stock: Stock
     warning: str
     """What the user should know before they build on it, such as an announced end."""
     sharing: str
@@ -122,4 +136,6 @@ class Page:
     """The whole form."""
 
     notices: tuple[Notice, ...]
+    unknown: str
+    """What cannot be said about all cards; empty if nothing."""
     groups: tuple[Group, ...]

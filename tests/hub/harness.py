@@ -161,6 +161,13 @@ class Hub:
         content = None if body is None else json.dumps(body)
         return httpx.request(method, f"{self.base}/api/{path}", headers=headers, content=content, timeout=60)
 
+    def metrics(self) -> str:
+        """Give what the hub counts, in the words of Prometheus."""
+        answer = httpx.get(
+            f"{self.base}/metrics", headers={"Authorization": f"token {self.token}"}, timeout=60
+        )
+        return answer.raise_for_status().text
+
     def put_in_groups(self, user: str, *groups: str) -> None:
         """Make a user, if need be, and leave them in exactly these groups."""
         self.api("POST", f"users/{user}")

@@ -73,6 +73,13 @@ c.JupyterHub.load_roles = [
     {
         "name": "tests",
         "services": ["tests"],
-        "scopes": ["admin:users", "admin:servers", "admin:server_state", "groups", "admin:groups"],
+        "scopes": [
+            "admin:users",
+            "admin:servers",
+            "admin:server_state",
+            "groups",
+            "admin:groups",
+            "read:metrics",
+        ],
     }
 ]

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
+from hub_ext.catalog.compose import Workspace
+from hub_ext.cluster.capacity import Availability, Supply
+from hub_ext.cluster.offer import NODES_UNSEEN, NOT_LOADED, Offer
 from hub_ext.form.page import Visit, build_page
-from hub_ext.form.view import BarKind, Card, NoticeKind, Page
+from hub_ext.form.room import Look
+from hub_ext.form.view import BarKind, Card, NoticeKind, Page, Stock
+from hub_ext.quota.arithmetic import Resources
+from hub_ext.quota.policy import Room
+from hub_ext.quota.verdicts import Fault, Reason
+from hub_ext.quota.verdicts import Refusal as QuotaRefusal
 from hub_ext.selection import Refusal, select
 from hub_ext.selection_access import Person
 from tests.fakes.workspaces import ADA, BOB, EVE, TODAY, workspaces
@@ -219,3 +227,71 @@ def test_without_a_home_the_page_says_that_nothing_is_kept() -> None:
         visit = Visit(person=BOB, server_name="", today=TODAY, last={}, hub_home=hub_home)
         (card,) = cards(build_page(catalog, visit)).values()
         assert len(card.stays) == kept
+
+
+FREE = Availability(supply=Supply.FREE, free=3)
+NO_MORE = QuotaRefusal(reason=Reason.USER_LIMIT, text="You have 1 of 1 GPU in use.", fault=Fault.USER)
+
+
+def offers(availability: Availability, refused: Callable[[Workspace, str], bool]) -> Look:
+    """Make what says what may be started: one more for the user and two for the team, or none."""
+
+    def look(workspace: Workspace, team: str) -> Offer:
+        no = refused(workspace, team)
+        room = Room(user=0 if no else 1, team=2, cluster=None)
+        return Offer(asked=Resources(), refusal=NO_MORE if no else None, room=room, availability=availability)
+
+    return look
+
+
+def shown_with(look: Look | None, last: Mapping[str, Any] | None = None, person: Person = ADA) -> Page:
+    return build_page(
+        workspaces(), Visit(person=person, server_name="", today=TODAY, last=last or {}, look=look)
+    )
+
+
+def test_a_card_says_what_is_free_and_how_many_more() -> None:
+    shown = shown_with(offers(FREE, lambda *_: False))
+    card = cards(shown)["full@3"]
+    assert card.room == ("3 free now", "1 more for you", "2 more for your team")
+    assert (card.stock, card.refusal, shown.unknown) == (Stock.FREE, "", "")
+
+
+@pytest.mark.parametrize("supply", [Supply.FULL, Supply.NO_NODE, Supply.NOT_OFFERED])
+def test_where_nothing_is_free_one_may_still_wait(supply: Supply) -> None:
+    card = cards(shown_with(offers(Availability(supply=supply), lambda *_: False)))["full@3"]
+    assert (card.stock, card.refusal) == (Stock.NONE, "")
+    assert card.room[0]
+
+
+def test_a_card_that_would_be_refused_says_why_and_is_not_preselected() -> None:
+    look = offers(FREE, lambda workspace, _: workspace.profile.name == "full")
+    shown = shown_with(look, last={"profile": "full"})
+    card = cards(shown)["full@3"]
+    assert card.refusal == NO_MORE.text
+    assert "none left for you" in card.room
+    assert checked(shown) == []
+
+
+def test_a_card_with_another_answer_that_fits_stays_open() -> None:
+    look = offers(FREE, lambda workspace, _: workspace.picks.get("cards") == "two")
+    shown = shown_with(look, last={"profile": "full", "cards": "two"})
+    card = cards(shown)["full@3"]
+    assert (card.refusal, card.caution) == ("", NO_MORE.text)
+    assert checked(shown) == ["full@3"]
+
+
+def test_a_card_that_another_team_has_room_for_stays_open() -> None:
+    look = offers(FREE, lambda _, team: team == "nlp")
+    card = cards(shown_with(look, person=EVE))["cpu@1"]
+    assert (card.refusal, card.caution) == ("", NO_MORE.text)
+
+
+def test_what_is_not_known_is_said_once_and_closes_nothing() -> None:
+    nothing = shown_with(None)
+    assert nothing.unknown == NOT_LOADED
+    unseen = shown_with(offers(Availability(supply=Supply.UNKNOWN), lambda *_: False))
+    assert unseen.unknown == NODES_UNSEEN
+    for page_ in (nothing, unseen):
+        assert {card.stock for card in cards(page_).values()} == {Stock.UNKNOWN}
+        assert not any(card.refusal for card in cards(page_).values())

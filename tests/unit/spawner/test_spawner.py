@@ -12,6 +12,7 @@ import pytest
 from kubernetes_asyncio.client import ApiClient
 from kubernetes_asyncio.client.rest import ApiException
 from tornado import web
+from traitlets import TraitError
 
 from hub_ext.hub_errors import LinkOnly, hub_error
 from hub_ext.selection import Refusal
@@ -219,7 +220,7 @@ async def test_only_a_pod_of_the_same_name_is_stopped(
     spawner = make()
     spawner.api.answers = [status(409, **answer), None]
     pod = SimpleNamespace(metadata=SimpleNamespace(name="jupyter-ada"))
-    assert await spawner._make_create_pod_request(pod, 3)
+    await spawner._create_pod(pod, 3)
     assert (len(spawner.api.created), len(stopped)) == (2, stops)
 
 
@@ -233,7 +234,7 @@ async def test_the_log_of_a_refusal_has_neither_token_nor_manifest(
     assert "secret-token" in pod.to_str()
     spawner.api.answers = [status(403, reason="Forbidden", message="pods is forbidden: no\nway")]
     with pytest.raises(web.HTTPError):
-        await spawner._make_create_pod_request(pod, 3)
+        await spawner._create_pod(pod, 3)
     assert "secret-token" not in caplog.text
     assert "containers" not in caplog.text
     assert all("\n" not in record.getMessage() for record in caplog.records)
@@ -252,3 +253,34 @@ def test_a_refusal_is_taken_off_the_count_that_ends_an_older_hub() -> None:
     assert settings["failure_count"] in {1, 2}
     assert (error.status_code, error.jupyterhub_message) == (400, "100 % gone")  # type: ignore[attr-defined]
     assert str(error)
+
+
+async def test_all_spawners_of_a_hub_share_one_view_of_the_cluster(
+    make: Callable[..., WorkspaceSpawner],
+) -> None:
+    assert make()._cluster is make("lab")._cluster is not None
+
+
+async def test_users_with_namespaces_of_their_own_are_left_to_kubespawner(
+    make: Callable[..., WorkspaceSpawner],
+) -> None:
+    spawner = make(enable_user_namespaces=True)
+    assert spawner._cluster is None
+    assert await spawner._look() is None
+
+
+async def test_limits_for_all_together_are_checked_when_they_are_read(
+    make: Callable[..., WorkspaceSpawner],
+) -> None:
+    assert make(cluster_quota={"gpuEquivalents": 4.5, "servers": 9})._cluster is not None
+    with pytest.raises(TraitError, match="gpuEqivalents"):
+        make(cluster_quota={"gpuEqivalents": 4})
+
+
+async def test_a_pod_is_made_in_an_attempt_only(make: Callable[..., WorkspaceSpawner]) -> None:
+    spawner = make()
+    spawner.user_options = {"profile": "cpu"}
+    await spawner.load_user_options()
+    with pytest.raises(RuntimeError):
+        await spawner._make_create_pod_request(await spawner.get_pod_manifest(), 3)
+    assert spawner.api.created == []

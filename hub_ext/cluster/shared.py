@@ -1,0 +1,60 @@
+"""The one view of the cluster that all spawners of a hub share: made when it is first asked for.
+
+It belongs to the event loop that it was made in and ends with it: the hub cancels all tasks when it stops.
+
+Shell: keeps what this process shares.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from kubernetes_asyncio.client import ApiClient
+
+from ..audit import StartLog
+from ..catalog.model import Catalog, Quota
+from ..metrics import Metrics
+from ..quota.demand import weights_of
+from .hub import HubCluster
+from .offer import Rules
+from .sources import sources
+from .state import ClusterState
+from .watch import ClusterWatch
+
+_shared: tuple[asyncio.AbstractEventLoop, HubCluster] | None = None
+
+
+def shared_cluster(
+    api: ApiClient, catalog: Catalog, *, namespaces: Iterable[str], quota: Quota, start_log: str = ""
+) -> HubCluster:
+    """Give the hub's view of the cluster; the first who asks decides what it watches.
+
+    Parameters
+    ----------
+    namespaces
+        Where workspaces are: the hub may list pods there.
+    quota
+        Bounds all users together.
+    start_log
+        Path of the file that starts are kept in; empty for none.
+    """
+    global _shared  # noqa: PLW0603 - one per process is the point
+    loop = asyncio.get_running_loop()
+    if _shared is None or _shared[0] is not loop:
+        weights = weights_of(catalog)
+        watch = ClusterWatch(ClusterState(weights), sources(api, namespaces))
+        rules = Rules(catalog=catalog, weights=weights, cluster=quota)
+        log = StartLog(Path(start_log)) if start_log else StartLog()
+        cluster = HubCluster(watch, rules, starts=log, metrics=_metrics())
+        _metrics().promised.set_function(lambda: len(cluster.bookings.promised()))
+        _shared = loop, cluster
+    return _shared[1]
+
+
+@cache
+def _metrics() -> Metrics:
+    """Make the metrics once: a registry takes each name only once."""
+    return Metrics()

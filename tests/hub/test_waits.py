@@ -1,0 +1,104 @@
+"""A wait says what it waits for, and one that cannot end well ends at once with the reason."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+
+from tests.devcluster.kube import KubeCluster
+from tests.devcluster.waiting import until
+from tests.hub.harness import SPAWN_SECONDS, Hub
+
+IMAGE = "registry.example.com/base@sha256:" + "1" * 64
+
+
+def messages(hub: Hub, user: str) -> list[str]:
+    """Give what the progress of the last start says; ends when the start does."""
+    text = hub.api("GET", f"users/{user}/server/progress").text
+    return [json.loads(line)["message"] for line in re.findall(r"^data: (.*)$", text, re.MULTILINE)]
+
+
+def pending(hub: Hub, user: str) -> str | None:
+    """Say that a start has not come to an end yet."""
+    record = hub.server(user)
+    return f"it is pending: {record}" if record and record["pending"] else None
+
+
+def pod_of(cluster: KubeCluster, namespace: str, user: str) -> str:
+    """Wait until the pod of a user is there, and name it."""
+    found: list[str] = []
+
+    def missing() -> str | None:
+        text = cluster.kubectl("get", "pods", f"--namespace={namespace}", "--output=json")
+        pods = (pod["metadata"] for pod in json.loads(text)["items"])
+        found[:] = [p["name"] for p in pods if p["annotations"].get("hub.jupyter.org/username") == user]
+        return None if found else "there is none"
+
+    until(missing, what=f"the pod of {user}", timeout=SPAWN_SECONDS)
+    return found[0]
+
+
+def test_an_image_that_does_not_exist_ends_the_start_at_once(
+    hub: Hub, cluster: KubeCluster, hub_namespace: str, member: str
+) -> None:
+    assert hub.start_server(member, {"profile": "stuck"}).status_code in {201, 202}
+    pod = pod_of(cluster, hub_namespace, member)
+    # What a scheduler and a kubelet would write: nothing else touches a pod on a machine that is not there.
+    binding = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": pod},
+        "target": {"name": "not-there"},
+    }
+    path = f"/api/v1/namespaces/{hub_namespace}/pods/{pod}/binding"
+    cluster.kubectl("create", "--raw", path, "--filename=-", input=json.dumps(binding))
+    waiting = {"reason": "ErrImagePull", "message": f"rpc error: code = NotFound desc = {IMAGE}: not found"}
+    status = {"name": "notebook", "image": IMAGE, "imageID": "", "ready": False, "restartCount": 0}
+    patch = {"status": {"containerStatuses": [{**status, "state": {"waiting": waiting}}]}}
+    cluster.kubectl(
+        "patch",
+        "pod",
+        pod,
+        f"--namespace={hub_namespace}",
+        "--subresource=status",
+        f"--patch={json.dumps(patch)}",
+    )
+    until(lambda: pending(hub, member), what="the start to end", timeout=SPAWN_SECONDS)
+    last = messages(hub, member)[-1].removeprefix("Spawn failed: ")
+    assert "does not exist" in last
+    assert "did not start in time" not in last
+    assert "rpc error" not in last
+    with hub.browser(member) as browser:
+        page = browser.client.get(f"{hub.base}/spawn-pending/{member}")
+    assert page.status_code < 500
+    assert last in html.unescape(page.text)
+    assert "reason=image-not-found" in hub.log
+    hub.check()
+
+
+def test_when_the_time_is_over_the_last_wait_is_told(hub: Hub, member: str) -> None:
+    before = len(hub.log)
+    assert hub.start_server(member, {"profile": "stuck-briefly"}).status_code in {201, 202}
+    *told, last = messages(hub, member)
+    assert told[0] == "Server requested"
+    assert len(told) > 1
+    assert "The workspace did not start in time." in last
+    assert not [text for text in told if "0/" in text or "FailedScheduling" in text]
+    assert "Traceback" not in hub.log[before:]
+    hub.check()
+
+
+def test_a_start_that_succeeds_is_told_and_recorded(hub: Hub, member: str) -> None:
+    before = len(hub.log)
+    hub.start_server(member, {"profile": "cpu"})
+    hub.wait_until_ready(member)
+    until(
+        lambda: None if f"start ended: user={member} profile=cpu" in hub.log[before:] else hub.log[-2000:],
+        what="the record of the start",
+        timeout=SPAWN_SECONDS,
+    )
+    assert "outcome=started" in hub.log[before:]
+    metrics = hub.metrics()
+    assert re.search(r'gpu_workspaces_starts_total\{.*outcome="started".*profile="cpu"', metrics)
+    hub.stop_server(member)

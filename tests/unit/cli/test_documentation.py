@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from hub_ext.cli.app import VERBS
 from hub_ext.cli.render import TARGETS
 from hub_ext.importer import codes
 from hub_ext.render.target import Code
 
 PAGE = (Path(__file__).parents[3] / "hub_ext" / "cli" / "REFERENCE.md").read_text(encoding="utf-8")
-VERBS = ["validate", "diff", "render", "explain", "import"]
 
 
 @pytest.mark.parametrize("verb", VERBS)

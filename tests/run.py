@@ -9,11 +9,12 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -22,6 +23,9 @@ from tests import matrix, needs
 from tests.devcluster.build import BuildError
 
 ROOT = Path(__file__).resolve().parent.parent
+
+INTERRUPTED = 130
+"""Exit status after a signal, as shells have it."""
 
 CONTROL_TIERS = frozenset({"hub", "control"})
 NODE_TIERS = frozenset({"nodes", "browser"})
@@ -109,6 +113,17 @@ def judge(*, returncode: int, tests: int, skipped: int) -> str:
     return ""
 
 
+def run_along(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run a command and return its exit status; when this process is told to end, the command ends too."""
+    with subprocess.Popen(command, cwd=ROOT, env=environment) as process:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            process.terminate()  # the clusters of its tests end with it
+            process.wait()
+            raise
+
+
 def execute(run: Run, extra: Sequence[str]) -> Result:
     """Run one pytest process and read its report."""
     begun = time.monotonic()
@@ -120,7 +135,7 @@ def execute(run: Run, extra: Sequence[str]) -> Result:
         report = Path(folder) / "report.xml"
         command = [str(python), "-m", "pytest", f"tests/{run.tier}", f"--junitxml={report}", *extra]
         print(f"\n=== {run.title}\n$ {shlex.join(command)}", flush=True)
-        returncode = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+        returncode = run_along(command, environment)
         tests, failed, skipped = read_report(report) if report.exists() else (0, 0, 0)
     return Result(
         title=run.title,
@@ -157,12 +172,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         parser.error(f"no such tier: {', '.join(unknown)}; there are {', '.join(TIERS)}")
     wanted = options.tiers or TIERS
+    # By default it would end this process alone, and pytest would run on.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         needs.prepare(tier for tier in wanted if why_not(tier) is None)
+        results = [execute(run, extra) for run in RUNS if run.tier in wanted]
     except BuildError as error:
         print(f"The tests' needs could not be made: {error}", file=sys.stderr)
         return 1
-    results = [execute(run, extra) for run in RUNS if run.tier in wanted]
+    except KeyboardInterrupt:
+        return INTERRUPTED
     print(summarize(results))
     return 1 if any(result.problem for result in results) else 0
 

@@ -61,6 +61,7 @@ def prepare(tiers: Iterable[str]) -> None:
     build.ensure_tools(sorted(tools))
     build.ensure(names)
     if missing:
+        print("Dropping what only the building needed", flush=True)
         build.prune()
 
 

@@ -73,7 +73,7 @@ class HubPages:
     def start(self, title: str, choices: Mapping[str, str] | None = None) -> LabPages:
         """Choose a workspace and start it; ends when JupyterLab is there."""
         self.open_spawn_page()
-        self.page.get_by_text(title, exact=True).click()
+        self.card(title).get_by_text(title, exact=True).first.click()  # the title stands before all texts
         expect(self.profile(title)).to_be_checked()
         for label, option in (choices or {}).items():
             select = self.card(title).get_by_label(label)

@@ -45,6 +45,7 @@ def prepare(spec: ClusterSpec, *also: str) -> None:
     ensure_proxy()
     build.ensure([*_wanted(spec), *also])
     if missing:
+        print("Dropping what only the building needed", flush=True)
         build.prune()
 
 

@@ -69,7 +69,8 @@ class WorkspaceSpawner(ClusterSpawner):
         self.accepted = {}
         super().__init__(*args, **kwargs)
         if isinstance(self.log, logging.Logger):
-            self.log.addFilter(without_false_alarms)
+            for logger in (self.log, logging.getLogger("tornado.application")):
+                logger.addFilter(without_false_alarms)
             logging.getLogger("hub_ext").parent = self.log  # as the hub does with tornado's
         if self.profile_list:
             self.log.warning("profile_list is not used: the catalog says what is offered")

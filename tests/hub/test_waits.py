@@ -19,10 +19,10 @@ def messages(hub: Hub, user: str) -> list[str]:
     return [json.loads(line)["message"] for line in re.findall(r"^data: (.*)$", text, re.MULTILINE)]
 
 
-def pending(hub: Hub, user: str) -> str | None:
-    """Say that a start has not come to an end yet."""
+def pending(hub: Hub, user: str, what: str) -> str | None:
+    """Say that a server is still on its way up (`spawn`) or down (`stop`)."""
     record = hub.server(user)
-    return f"it is pending: {record}" if record and record["pending"] else None
+    return f"it is pending: {record}" if record and record["pending"] == what else None
 
 
 def pod_of(cluster: KubeCluster, namespace: str, user: str) -> str:
@@ -64,7 +64,11 @@ def test_an_image_that_does_not_exist_ends_the_start_at_once(
         "--subresource=status",
         f"--patch={json.dumps(patch)}",
     )
-    until(lambda: pending(hub, member), what="the start to end", timeout=SPAWN_SECONDS)
+    until(lambda: pending(hub, member, "spawn"), what="the start to be given up", timeout=SPAWN_SECONDS)
+    # Nor does anything but this take it off that machine.
+    force = ("--force", "--grace-period=0", "--ignore-not-found")
+    cluster.kubectl("delete", "pod", pod, f"--namespace={hub_namespace}", *force)
+    until(lambda: pending(hub, member, "stop"), what="the start to end", timeout=SPAWN_SECONDS)
     last = messages(hub, member)[-1].removeprefix("Spawn failed: ")
     assert "does not exist" in last
     assert "did not start in time" not in last

@@ -128,7 +128,10 @@ def size_bytes(path: Path) -> int:
     blocks: dict[tuple[int, int], int] = {}
     for folder, _, files in os.walk(path):
         for name in files:
-            status = os.lstat(os.path.join(folder, name))  # noqa: PTH118 - a hundred thousand files
+            try:
+                status = os.lstat(os.path.join(folder, name))  # noqa: PTH118 - a hundred thousand files
+            except FileNotFoundError:  # another process is at work in the cache
+                continue
             blocks[status.st_dev, status.st_ino] = status.st_blocks
     return sum(blocks.values()) * 512
 

@@ -31,7 +31,8 @@ def schemas(cluster: KubeCluster) -> Iterator[None]:
     for name in names:
         cluster.wait_for(f"crd/{name}", "condition=Established")
     yield
-    cluster.kubectl("delete", "crd", "--wait", *names)
+    # Without waiting: the API server at times takes minutes to see that the last object of a kind is gone.
+    cluster.kubectl("delete", "crd", "--wait=false", *names)
 
 
 @pytest.fixture

@@ -22,9 +22,7 @@ from tests.devcluster.kube import KubeCluster
 CRD = os.environ.get("WORKSPACEKIND_CRD")
 CATALOG = Path(__file__).parents[1] / "golden" / "catalog.yaml"
 
-pytestmark = pytest.mark.skipif(
-    CRD is None, reason="set WORKSPACEKIND_CRD to the file with Kubeflow's schema"
-)
+pytestmark = pytest.mark.given("WORKSPACEKIND_CRD")
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +33,7 @@ def schema(cluster: KubeCluster) -> Iterator[None]:
     cluster.apply(crd)
     cluster.wait_for(f"crd/{name}", "condition=Established")
     yield
-    cluster.kubectl("delete", "crd", "--wait", name)
+    cluster.kubectl("delete", "crd", "--wait=false", name)
 
 
 @pytest.mark.usefixtures("schema")

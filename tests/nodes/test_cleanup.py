@@ -34,6 +34,8 @@ import json, signal, sys
 from pathlib import Path
 from tests.devcluster.client import running
 from tests.devcluster.spec import ClusterSpec
+# A shell that runs the tests in the background has them, and so this process, ignore an interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 with running(ClusterSpec.model_validate_json(sys.argv[1]), like="test-cleanup") as cluster:
     print(cluster.state_dir, flush=True)
     signal.pause()

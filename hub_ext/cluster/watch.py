@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import aiohttp
 
@@ -64,13 +64,25 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class ClusterWatch:
-    """Keeps a `ClusterState` up to date, and wakes those who wait for a pod."""
+class Store(Protocol):
+    """What takes in what a watch delivers; `ClusterState` says what each of it means."""
+
+    def put(self, kind: Kind, item: Mapping[str, Any], now: datetime) -> str: ...
+
+    def drop(self, kind: Kind, key: str) -> None: ...
+
+    def seen(self, kind: Kind, namespace: str = "") -> None: ...
+
+    def lose(self, kind: Kind, namespace: str = "") -> None: ...
+
+
+class Watch:
+    """Keeps a store up to date, and wakes those who wait for a pod."""
 
     def __init__(
-        self, state: ClusterState, sources: Iterable[Source], *, clock: Callable[[], datetime] = utc_now
+        self, store: Store, sources: Iterable[Source], *, clock: Callable[[], datetime] = utc_now
     ) -> None:
-        self.state = state
+        self._store = store
         self._clock = clock
         self._followed = [_Followed(source, set()) for source in sources]
         self._tasks: list[asyncio.Task[None]] = []
@@ -130,19 +142,7 @@ class ClusterWatch:
         ]
         return min(silent, default=self._clock())
 
-    # What is handed out
-
-    def snapshot(self) -> Snapshot:
-        """Give the cluster as it is known now."""
-        return self.state.snapshot(self._clock())
-
-    def pod(self, namespace: str, name: str) -> Pod | None:
-        """Give one pod as it is known now."""
-        return self.state.pod(namespace, name)
-
-    def events(self, uid: str) -> tuple[Event, ...]:
-        """Give the events of one object, oldest first."""
-        return self.state.events.of(uid)
+    # Waiting for one pod
 
     @asynccontextmanager
     async def following(self, namespace: str, name: str) -> AsyncIterator[asyncio.Event]:
@@ -199,7 +199,7 @@ class ClusterWatch:
         for name in one.names - found:
             self._drop(one.source.kind, name)
         one.names = found
-        self.state.seen(one.source.kind, one.source.namespace)
+        self._store.seen(one.source.kind, one.source.namespace)
         self._note(one, Health.LIVE)
         return version
 
@@ -221,7 +221,7 @@ class ClusterWatch:
     def _put(self, kind: Kind, item: dict[str, Any]) -> str:
         """Take in one object; one that cannot be read must not end the watch of all others."""
         try:
-            name = self.state.put(kind, item, self._clock())
+            name = self._store.put(kind, item, self._clock())
         except (KeyError, TypeError, ValueError) as error:
             log.warning("cluster watch: object could not be read: kind=%s error=%r", kind.value, error)
             return ""
@@ -232,7 +232,7 @@ class ClusterWatch:
         return name
 
     def _drop(self, kind: Kind, name: str) -> None:
-        self.state.drop(kind, name)
+        self._store.drop(kind, name)
         if kind is Kind.PODS:
             namespace, _, plain = name.rpartition("/")
             self._wake({"namespace": namespace, "name": plain})
@@ -242,7 +242,7 @@ class ClusterWatch:
             changed.set()
 
     def _deny(self, one: _Followed, error: DeniedError) -> None:
-        self.state.lose(one.source.kind, one.source.namespace)
+        self._store.lose(one.source.kind, one.source.namespace)
         one.names = set()
         self._note(one, Health.DENIED, str(error))
 
@@ -255,3 +255,25 @@ class ClusterWatch:
         one.health, one.problem = health, problem
         if all(each.health in {Health.LIVE, Health.DENIED, Health.STALE} for each in self._followed):
             self._loaded.set()
+
+
+class ClusterWatch(Watch):
+    """Keeps a `ClusterState` up to date, and hands it out."""
+
+    def __init__(
+        self, state: ClusterState, sources: Iterable[Source], *, clock: Callable[[], datetime] = utc_now
+    ) -> None:
+        super().__init__(state, sources, clock=clock)
+        self.state = state
+
+    def snapshot(self) -> Snapshot:
+        """Give the cluster as it is known now."""
+        return self.state.snapshot(self._clock())
+
+    def pod(self, namespace: str, name: str) -> Pod | None:
+        """Give one pod as it is known now."""
+        return self.state.pod(namespace, name)
+
+    def events(self, uid: str) -> tuple[Event, ...]:
+        """Give the events of one object, oldest first."""
+        return self.state.events.of(uid)

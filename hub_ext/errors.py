@@ -12,7 +12,8 @@
     │   ├── HubError
     │   ├── KubeError(kind, namespace, name)
     │   │   ├── GoneError                   … a watch has to begin anew (`cluster.sources`)
-    │   │   └── DeniedError                 … the hub may not read it (`cluster.sources`)
+    │   │   ├── DeniedError                 … the hub may not read it (`cluster.sources`)
+    │   │   └── NotFoundError, …            … by what services do about it (`services.kube`)
     │   └── PrometheusError
     ├── UsageError                          the command line makes no sense as a whole (`cli.catalogs`)
     └── PreviewError                        a hub's configuration gives no pod (`cli.preview`)
@@ -173,11 +174,20 @@ class KubeError(RemoteError):
     """The Kubernetes API failed on one object."""
 
     def __init__(
-        self, what: str, *, kind: str, namespace: str = "", name: str = "", status: int | None = None
+        self,
+        what: str,
+        *,
+        kind: str,
+        namespace: str = "",
+        name: str = "",
+        status: int | None = None,
+        reason: str = "",
     ) -> None:
         self.kind = kind
         self.namespace = namespace
         self.name = name
+        self.reason = reason
+        """In the API's own word, such as ``AlreadyExists``; empty where it gave none."""
         super().__init__(what, system="Kubernetes", status=status)
 
 

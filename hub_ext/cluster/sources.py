@@ -140,7 +140,7 @@ async def changes(source: Source, version: str) -> AsyncIterator[tuple[str, dict
     }
     response = await _request(source, query)
     try:
-        async for line in _lines(response):
+        async for line in lines(response):
             change = json.loads(line)
             item = change["object"]
             if change["type"] == "ERROR":
@@ -151,7 +151,7 @@ async def changes(source: Source, version: str) -> AsyncIterator[tuple[str, dict
         response.close()
 
 
-async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+async def lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
     """Split a body into lines of any length: a node with many images is longer than a read buffer."""
     parts: list[bytes] = []
     async for chunk in response.content.iter_any():

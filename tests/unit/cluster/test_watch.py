@@ -15,7 +15,7 @@ from kubernetes_asyncio.client import ApiClient
 from hub_ext.cluster import watch as module
 from hub_ext.cluster.bookings import Bookings
 from hub_ext.cluster.kinds import Kind
-from hub_ext.cluster.sources import DeniedError, Source, _lines, sources
+from hub_ext.cluster.sources import DeniedError, Source, lines, sources
 from hub_ext.cluster.state import ClusterState
 from hub_ext.cluster.watch import ClusterWatch, Health
 from hub_ext.quota.arithmetic import Resources
@@ -232,7 +232,7 @@ async def test_lines_may_be_longer_than_any_buffer_and_end_anywhere() -> None:
     chunks = [b"one\ntw", b"o", b"", b"\n\nthr", b"ee\n", b"rest"]
     answer: Any = Answer()
     answer.iter_any = lambda: _finite(chunks)
-    assert [line async for line in _lines(answer)] == [b"one", b"two", b"three"]
+    assert [line async for line in lines(answer)] == [b"one", b"two", b"three"]
 
 
 async def test_what_is_watched() -> None:

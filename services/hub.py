@@ -1,0 +1,269 @@
+"""JupyterHub's REST interface, as services ask it: users with their servers, groups, and stops.
+
+Foreign exceptions end here: whatever goes wrong is a `HubError`. What the token may not see is None.
+
+Shell: talks to the hub.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from http import HTTPStatus
+from typing import Any, Final, Self
+from urllib.parse import quote
+
+import httpx
+
+from hub_ext.errors import HubError
+
+from .retries import persistently
+
+PAGE: Final = 200
+"""Users per answer: the largest number that a hub gives as it comes."""
+TIMEOUT: Final = httpx.Timeout(30.0, connect=5.0)
+"""Seconds. A hub answers a stop after its `slow_stop_timeout`, 10 seconds, at the latest."""
+_PAGES: Final = {"Accept": "application/jupyterhub-pagination+json"}
+
+
+class State(StrEnum):
+    """Which users are listed, by what their servers do."""
+
+    READY = "ready"
+    """With a server that is up."""
+    ACTIVE = "active"
+    """With a server that is up, starts or stops."""
+    INACTIVE = "inactive"
+
+
+class Stop(StrEnum):
+    """What came of asking for a stop."""
+
+    STOPPED = "stopped"
+    STOPPING = "stopping"
+    """Under way: the hub did not wait for the end."""
+    GONE = "gone"
+    """There is no such user or server any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """One server as the hub knows it."""
+
+    user: str
+    name: str
+    """Empty for a user's default server."""
+    ready: bool
+    pending: str | None
+    """What it is in the middle of: ``spawn``, ``stop``, …"""
+    started: datetime | None
+    last_activity: datetime | None
+    """The latest of what the proxy saw and what the server reported; an open page counts, and users can
+    forge it."""
+    options: Mapping[str, Any]
+    """`user_options` of the start: the profile and what was chosen with it."""
+    state: Mapping[str, Any] | None
+    """What the spawner keeps; None without the scope `admin:server_state`."""
+    url: str
+    """Path below the hub's host."""
+
+    @property
+    def key(self) -> str:
+        """The server in the words of the hub: ``user/name``."""
+        return f"{self.user}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """One user, with those of their servers that run or are about to."""
+
+    name: str
+    admin: bool | None
+    groups: frozenset[str] | None
+    """None without the scope `read:users:groups`: not known, which is not the same as none."""
+    created: datetime | None
+    last_activity: datetime | None
+    servers: Mapping[str, Server]
+
+    def server(self, name: str = "") -> Server | None:
+        """Give one of the servers."""
+        return self.servers.get(name)
+
+
+class Hub:
+    """A client of one hub. Use it in ``async with``, or call `close`."""
+
+    def __init__(self, url: str, token: str, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        """Make a client.
+
+        Parameters
+        ----------
+        url
+            Of the API, such as ``http://hub:8081/hub/api``.
+        transport
+            Takes the place of the network.
+        """
+        self._client = httpx.AsyncClient(
+            base_url=url.rstrip("/") + "/",
+            headers={"Authorization": f"token {token}"},
+            timeout=TIMEOUT,
+            transport=transport,
+            trust_env=False,
+        )
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
+        """Make a client from what a hub tells its services.
+
+        Raises
+        ------
+        HubError
+            A variable is missing.
+        """
+        values = {name: environment.get(name, "") for name in ("JUPYTERHUB_API_URL", "JUPYTERHUB_API_TOKEN")}
+        if missing := [name for name, value in values.items() if not value]:
+            raise HubError(
+                f"{' and '.join(missing)} not set: a hub sets them for services that it runs; "
+                "for others, set them beside the command"
+            )
+        return cls(values["JUPYTERHUB_API_URL"], values["JUPYTERHUB_API_TOKEN"])
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()
+
+    async def users(self, *, state: State | None = None) -> tuple[User, ...]:
+        """List users, each once; all pages are read before any user is given.
+
+        A hub counts pages from the start of what matches at that moment: acting on one page would move the
+        next. Needs `list:users`; times need `read:users:activity`, servers `read:servers`.
+        """
+        query = {"state": state.value} if state else {}
+        found = {item["name"]: _user(item) async for item in self._pages("users", query)}
+        return tuple(found.values())
+
+    async def user(self, name: str) -> User | None:
+        """Read one user; None if there is none of that name, or none that the token may see."""
+        try:
+            return _user(await self._ask(f"users/{quote(name, safe='')}"))
+        except HubError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+
+    async def server(self, user: str, name: str = "") -> Server | None:
+        """Read one server as it is at this moment; None if it does not run."""
+        found = await self.user(user)
+        return found.server(name) if found else None
+
+    async def groups(self) -> Mapping[str, frozenset[str]]:
+        """List groups with the names of their users. Needs `list:groups` and `read:groups`."""
+        return {item["name"]: frozenset(item.get("users") or ()) async for item in self._pages("groups", {})}
+
+    async def stop_server(self, user: str, name: str = "") -> Stop:
+        """Stop a server and keep all that belongs to it. Needs `delete:servers`.
+
+        Stopping one that does not run is no error.
+        """
+        path = f"servers/{quote(name, safe='')}" if name else "server"
+        response = await self._send("DELETE", f"users/{quote(user, safe='')}/{path}")
+        match response.status_code:
+            case HTTPStatus.NO_CONTENT:
+                return Stop.STOPPED
+            case HTTPStatus.ACCEPTED:
+                return Stop.STOPPING
+            case HTTPStatus.NOT_FOUND:
+                return Stop.GONE
+            case _:
+                raise _refused(response)
+
+    async def _pages(self, path: str, query: Mapping[str, str]) -> AsyncIterator[dict[str, Any]]:
+        """Give the items of all pages. The next page is asked for by number, not by the URL in the answer."""
+        offset: int | None = 0
+        while offset is not None:
+            body = await self._ask(path, {**query, "offset": str(offset), "limit": str(PAGE)})
+            if not isinstance(body, dict) or not isinstance(body.get("items"), list):
+                raise HubError(f"{path}: not an answer in pages; is this a JupyterHub of 5.4 or newer?")
+            for item in body["items"]:
+                yield item
+            following = (body.get("_pagination") or {}).get("next")
+            offset = int(following["offset"]) if following else None
+
+    async def _ask(self, path: str, query: Mapping[str, str] | None = None) -> Any:
+        """Ask a question and give the JSON of its answer."""
+
+        async def ask() -> Any:
+            response = await self._send("GET", path, query)
+            if not response.is_success:
+                raise _refused(response)
+            try:
+                return response.json()
+            except ValueError as error:
+                raise HubError(f"{path}: the answer is no JSON", status=response.status_code) from error
+
+        return await persistently(ask)
+
+    async def _send(self, method: str, path: str, query: Mapping[str, str] | None = None) -> httpx.Response:
+        try:
+            return await self._client.request(method, path, params=query, headers=_PAGES)
+        except httpx.HTTPError as error:
+            raise HubError(f"{method} {path}: no answer: {error!r}") from error
+
+
+def _refused(response: httpx.Response) -> HubError:
+    """Make the error of an answer that is none; what the hub says about it comes along, cut short."""
+    request = response.request
+    try:
+        said = str(response.json()["message"])
+    except (ValueError, KeyError, TypeError):
+        said = response.text
+    hint = "; the scopes of the token do not allow it" if response.status_code == HTTPStatus.FORBIDDEN else ""
+    what = f"{request.method} {request.url.path}: {said[:200] or response.reason_phrase}{hint}"
+    return HubError(what, status=response.status_code)
+
+
+def _user(item: Mapping[str, Any]) -> User:
+    try:
+        name = item["name"]
+        groups = item.get("groups")
+        return User(
+            name=name,
+            admin=item.get("admin"),
+            groups=None if groups is None else frozenset(groups),
+            created=_time(item.get("created")),
+            last_activity=_time(item.get("last_activity")),
+            servers={key: _server(name, key, one) for key, one in (item.get("servers") or {}).items()},
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise HubError(f"a user that cannot be read: {error!r}") from error
+
+
+def _server(user: str, name: str, item: Mapping[str, Any]) -> Server:
+    return Server(
+        user=user,
+        name=name,
+        ready=bool(item["ready"]),
+        pending=item.get("pending") or None,
+        started=_time(item.get("started")),
+        last_activity=_time(item.get("last_activity")),
+        options=item.get("user_options") or {},
+        state=item.get("state"),
+        url=item.get("url") or "",
+    )
+
+
+def _time(text: str | None) -> datetime | None:
+    """Read a time; one without zone is UTC, as a hub's are."""
+    if not text:
+        return None
+    found = datetime.fromisoformat(text)
+    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)

@@ -1,0 +1,292 @@
+"""The Kubernetes API, as services use it: any path, objects as the API spells them.
+
+Foreign exceptions end here, as errors of `kube_errors`. For one shared picture of nodes and pods take
+`hub_ext.cluster.watch.ClusterWatch` with `Kube.api`; this client is for everything else.
+
+Shell: talks to the Kubernetes API.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from http import HTTPStatus
+from typing import Any, Final, Self
+from urllib.parse import quote
+
+import aiohttp
+from kubernetes_asyncio import config
+from kubernetes_asyncio.client import ApiClient, Configuration
+
+from hub_ext.cluster.sources import CONNECT_TIMEOUT, READ_TIMEOUT, WATCH_SECONDS, lines
+from hub_ext.errors import KubeError
+
+from .kube_errors import (
+    ConflictError,
+    ForbiddenError,
+    GoneError,
+    InvalidError,
+    NotFoundError,
+    UnavailableError,
+    error_of,
+    own_errors,
+    refusal,
+)
+from .retries import persistently
+
+__all__ = [
+    "ConflictError",
+    "ForbiddenError",
+    "GoneError",
+    "InvalidError",
+    "Kube",
+    "KubeError",
+    "Listing",
+    "NotFoundError",
+    "Patch",
+    "UnavailableError",
+    "api_path",
+]
+
+
+Object = dict[str, Any]
+
+PAGE: Final = 500
+"""Objects per answer of a list."""
+MANAGER: Final = "gpu-workspaces"
+"""Who the API server says has set a field."""
+_TIMEOUT: Final = (CONNECT_TIMEOUT, READ_TIMEOUT)
+
+
+class Patch(StrEnum):
+    """How a patch is written."""
+
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    JSON = "application/json-patch+json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """Objects at one moment. They have no `kind`: the API leaves it out of lists."""
+
+    items: tuple[Object, ...]
+    version: str
+    """Resource version to watch on from."""
+
+    def __iter__(self) -> Iterator[Object]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+def api_path(api_version: str, plural: str, *parts: str, namespace: str = "") -> str:
+    """Write a path: ``api_path("batch/v1", "jobs", "train", namespace="team")``.
+
+    `parts` are the name and the subresource, if any. Each is escaped.
+    """
+    root = ["api" if "/" not in api_version else "apis", *api_version.split("/")]
+    where = ["namespaces", namespace] if namespace else []
+    return "/" + "/".join(quote(part, safe="") for part in [*root, *where, plural, *parts])
+
+
+class Kube:
+    """A client of one cluster. Use it in ``async with``, or call `close`."""
+
+    def __init__(self, api: ApiClient) -> None:
+        self.api = api
+
+    @classmethod
+    async def connect(cls, environment: Mapping[str, str] = os.environ) -> Self:
+        """Make a client with the kubeconfig in `KUBECONFIG`, or else with the pod's own account.
+
+        Raises
+        ------
+        KubeError
+            There is neither, or it cannot be read.
+        """
+        made = Configuration()
+        try:
+            if file := environment.get("KUBECONFIG"):
+                await config.load_kube_config(config_file=file, client_configuration=made)
+            else:
+                config.load_incluster_config(client_configuration=made)
+        except (config.ConfigException, OSError, ValueError) as error:
+            raise KubeError(
+                f"no way to reach a cluster: {error}; run in a pod with an account, or set KUBECONFIG",
+                kind="Configuration",
+            ) from error
+        return cls(ApiClient(configuration=made))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self.api.close()
+
+    # Reading: asked again where the API server may answer next time
+
+    async def get(self, path: str, **params: str) -> Object:
+        """Read one object, or anything else that the API answers as JSON."""
+        return await persistently(lambda: self._do("GET", path, params))
+
+    async def find(self, path: str) -> Object | None:
+        """Read one object; None if there is none."""
+        try:
+            return await self.get(path)
+        except NotFoundError:
+            return None
+
+    async def list(self, path: str, **params: str) -> Listing:
+        """List a collection as it was at one moment; `params` in the API's words, such as `labelSelector`.
+
+        Raises
+        ------
+        GoneError
+            Reading the pages took longer than the API server remembers the list.
+        """
+        items: list[Object] = []
+        token, version = "", ""
+        while True:
+            more = {"continue": token} if token else {}
+            body = await self.get(path, **{"limit": str(PAGE), **params, **more})
+            items += body.get("items") or []
+            metadata = body.get("metadata") or {}
+            version, token = metadata.get("resourceVersion") or version, metadata.get("continue") or ""
+            if not token:
+                return Listing(items=tuple(items), version=version)
+
+    async def watch(
+        self, path: str, resource_version: str, **params: str
+    ) -> AsyncIterator[tuple[str, Object]]:
+        """Give changes since a version: their type and the object, `BOOKMARK` included.
+
+        Ends when the API server ends it, after some minutes: watch on from the last version seen.
+
+        Raises
+        ------
+        GoneError
+            That version is forgotten: list again.
+        """
+        query = {
+            **params,
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(WATCH_SECONDS),
+        }
+        with own_errors(path):
+            response = await self._send("GET", path, query)
+            try:
+                if response.status != HTTPStatus.OK:
+                    raise error_of(path, response.status, await response.text())
+                async for line in lines(response):
+                    change = json.loads(line)
+                    if change["type"] == "ERROR":
+                        raise refusal(path, change["object"])
+                    yield change["type"], change["object"]
+            finally:
+                # The rest of a watch is endless: the connection cannot be used again.
+                response.close()
+
+    # Writing: asked for once
+
+    async def create(self, path: str, body: Mapping[str, Any], *, dry_run: bool = False) -> Object:
+        """Create an object in a collection; raises `ConflictError` if it exists."""
+        return await self._do("POST", path, {"fieldManager": MANAGER, **_dry(dry_run)}, body)
+
+    async def replace(self, path: str, body: Mapping[str, Any], *, dry_run: bool = False) -> Object:
+        """Put an object in the place of another; raises `ConflictError` if that changed since it was read."""
+        return await self._do("PUT", path, {"fieldManager": MANAGER, **_dry(dry_run)}, body)
+
+    async def patch(
+        self,
+        path: str,
+        body: Mapping[str, Any] | Sequence[Any],
+        *,
+        how: Patch = Patch.MERGE,
+        dry_run: bool = False,
+    ) -> Object:
+        """Change parts of an object."""
+        return await self._do("PATCH", path, {"fieldManager": MANAGER, **_dry(dry_run)}, body, how.value)
+
+    async def apply(
+        self, path: str, body: Mapping[str, Any], *, force: bool = False, dry_run: bool = False
+    ) -> Object:
+        """Make an object what `body` says, server-side; raises `ConflictError` for fields that others set."""
+        query = {"fieldManager": MANAGER, "force": str(force).lower(), **_dry(dry_run)}
+        return await self._do("PATCH", path, query, body, "application/apply-patch+yaml")
+
+    async def delete(
+        self,
+        path: str,
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        grace_seconds: int | None = None,
+        propagation: str = "Background",
+        dry_run: bool = False,
+    ) -> bool:
+        """Delete one object; False if it was gone before.
+
+        Parameters
+        ----------
+        uid, resource_version
+            Of the object that is meant: raises `ConflictError` if another one has its name by now, or if it
+            changed since it was read.
+        """
+        meant = {"uid": uid, "resourceVersion": resource_version}
+        options = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": propagation,
+            "gracePeriodSeconds": grace_seconds,
+            "preconditions": {key: value for key, value in meant.items() if value is not None} or None,
+        }
+        body = {key: value for key, value in options.items() if value is not None}
+        try:
+            await self._do("DELETE", path, _dry(dry_run), body)
+        except NotFoundError:
+            return False
+        return True
+
+    async def _do(
+        self, method: str, path: str, query: Mapping[str, str], body: Any = None, content: str = ""
+    ) -> Object:
+        with own_errors(path):
+            response = await self._send(method, path, query, body, content)
+            try:
+                text = await response.text()
+            finally:
+                response.release()
+            if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
+                raise error_of(path, response.status, text)
+            found: Object = json.loads(text)
+            return found
+
+    async def _send(
+        self, method: str, path: str, query: Mapping[str, str], body: Any = None, content: str = ""
+    ) -> aiohttp.ClientResponse:
+        response: aiohttp.ClientResponse = await self.api.call_api(
+            path,
+            method,
+            query_params=list(query.items()),
+            header_params={"Accept": "application/json", **({"Content-Type": content} if content else {})},
+            body=body,
+            auth_settings=["BearerToken"],
+            _preload_content=False,
+            _request_timeout=_TIMEOUT,
+        )
+        return response
+
+
+def _dry(dry_run: bool) -> dict[str, str]:
+    return {"dryRun": "All"} if dry_run else {}

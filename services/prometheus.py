@@ -1,0 +1,151 @@
+"""Instant queries to Prometheus.
+
+An answer that is not whole is none: warnings of the server are errors here, since nobody may be stopped for
+what a broken shard did not say.
+
+Shell: talks to Prometheus.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import ssl
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Self
+
+import httpx
+
+from hub_ext.errors import PrometheusError
+
+TIMEOUT: Final = httpx.Timeout(30.0, connect=5.0)
+_MEANING: Final = str.maketrans({c: f"\\{c}" for c in r"\.+*?()|[]{}^$"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One series of an answer."""
+
+    labels: Mapping[str, str]
+    value: float | None
+    """None for NaN and for infinities: they are not measurements."""
+    time: datetime
+    """That the query was evaluated for, not when it was measured: ask for ``timestamp(…)`` to know that."""
+
+
+class Prometheus:
+    """A client of one server. Use it in ``async with``, or call `close`."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str = "",
+        ca_file: str = "",
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        """Make a client.
+
+        Parameters
+        ----------
+        url
+            Of the server, with the prefix that it may have: ``https://monitoring.example.com/prometheus``.
+        token
+            Sent as a bearer token where it is not empty.
+        ca_file
+            Certificates to trust in place of the usual ones.
+        transport
+            Takes the place of the network.
+        """
+        self._client = httpx.AsyncClient(
+            base_url=url.rstrip("/") + "/",
+            headers={"Authorization": f"Bearer {token}"} if token else {},
+            timeout=TIMEOUT,
+            transport=transport,
+            trust_env=False,
+            verify=_trust(ca_file),
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()
+
+    async def query(self, expression: str, *, at: datetime | None = None) -> tuple[Sample, ...]:
+        """Evaluate an expression that gives a vector or a number; values of users go through `quoted`.
+
+        Raises
+        ------
+        PrometheusError
+            No answer, a refused one, or one with warnings.
+        """
+        fields = {"query": expression} | ({"time": str(at.timestamp())} if at else {})
+        try:
+            response = await self._client.post("api/v1/query", data=fields)
+        except httpx.HTTPError as error:
+            raise PrometheusError(f"no answer: {error!r}") from error
+        return _samples(_data(response))
+
+
+def quoted(text: str) -> str:
+    """Write a text as a string of PromQL, for ``label=…``."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", r"\x7f")
+
+
+def quoted_any(texts: Collection[str]) -> str:
+    """Write texts as a string of PromQL that matches any of them and nothing else, for ``label=~…``.
+
+    There has to be one: an empty pattern matches whatever has no such label.
+    """
+    if not texts or "" in texts:
+        raise ValueError("nothing to match")
+    return quoted("|".join(text.translate(_MEANING) for text in texts))
+
+
+def _trust(ca_file: str) -> ssl.SSLContext | bool:
+    return ssl.create_default_context(cafile=ca_file) if ca_file else True
+
+
+def _data(response: httpx.Response) -> Mapping[str, Any]:
+    """Give the data of an answer that is whole."""
+    try:
+        body = response.json()
+        status, warnings = body["status"], body.get("warnings")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PrometheusError(
+            f"the answer is none of Prometheus: {response.text[:200]}", status=response.status_code
+        ) from error
+    if status != "success":
+        raise PrometheusError(str(body.get("error", ""))[:300], status=response.status_code)
+    if warnings:
+        raise PrometheusError(f"the answer is not whole: {'; '.join(map(str, warnings))[:300]}")
+    data: Mapping[str, Any] = body.get("data") or {}
+    return data
+
+
+def _samples(data: Mapping[str, Any]) -> tuple[Sample, ...]:
+    kind, result = data.get("resultType"), data.get("result")
+    try:
+        if kind == "scalar":
+            return (_sample({}, *result),)  # type: ignore[misc]
+        if kind == "vector" and isinstance(result, list):
+            return tuple(_sample(one["metric"], *one["value"]) for one in result)
+    except (KeyError, TypeError, ValueError) as error:
+        raise PrometheusError(f"a sample that cannot be read: {error!r}") from error
+    raise PrometheusError(f"the expression gives a {kind}, not a vector or a number")
+
+
+def _sample(labels: Mapping[str, str], time: float, value: str) -> Sample:
+    number = float(value)
+    return Sample(
+        labels=labels,
+        value=number if math.isfinite(number) else None,
+        time=datetime.fromtimestamp(float(time), UTC),
+    )

@@ -14,6 +14,7 @@ from pydantic import Field
 from .base import EnvName, Key, Model, Name
 from .choices import Choice, ChoiceRef, Option
 from .images import CustomImage, Image
+from .jobs import Jobs, Priority, RunKind, RunRules
 from .policy import Access, Price, Security, Session
 from .pools import ExclusiveGpu, Gpu, MigGpu, MpsGpu, Pool, TimeSlicedGpu, Toleration
 from .profiles import Alias, Profile, ProfileRef, State, Target, parse_profile_ref
@@ -57,6 +58,8 @@ class Catalog(Model):
     defaults: Defaults = Defaults()
     aliases: dict[Name, Target] = Field(default_factory=dict)
     """Further names: `{llm: gpu-full-llm-dev@latest}`. They work in links and REST requests."""
+    jobs: Jobs = Jobs()
+    """What holds for all runs that are handed off."""
     profiles: tuple[Profile, ...]
     """What is offered, each version as an entry of its own."""
 
@@ -89,6 +92,7 @@ __all__ = [
     "GpuRequest",
     "Home",
     "Image",
+    "Jobs",
     "MemoryAmount",
     "MigGpu",
     "Mount",
@@ -98,10 +102,13 @@ __all__ = [
     "PartialResources",
     "Pool",
     "Price",
+    "Priority",
     "Profile",
     "ProfileRef",
     "Quota",
     "Resources",
+    "RunKind",
+    "RunRules",
     "Scratch",
     "Security",
     "Session",

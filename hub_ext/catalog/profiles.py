@@ -17,6 +17,7 @@ from ..errors import BadValueError, NameRuleError
 from ..names import is_dns_label
 from .base import EnvName, Flag, Key, LabelKey, LabelValue, Model, Name, Text
 from .choices import Choice, ChoiceSource
+from .jobs import RunRules
 from .policy import Access, Price, Security, Session
 from .resources import Resources
 from .storage import Storage
@@ -138,6 +139,8 @@ class Profile(Model):
     security: Security = Security()
     access: Access | None = None
     """Who may start it; left out, `defaults.access`, else everyone."""
+    jobs: RunRules | None = None
+    """How runs of it are made; left out, nothing can be handed off to it."""
     price: Price | None = None
 
     @property

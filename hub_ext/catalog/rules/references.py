@@ -64,6 +64,9 @@ def check_teams(context: Context) -> Iterator[Problem]:
 def _accesses(context: Context) -> Iterator[tuple[Loc, Access]]:
     if context.written.defaults.access is not None:
         yield ("defaults", "access"), context.written.defaults.access
+    for key, priority in context.written.jobs.priorities.items():
+        if priority.access is not None:
+            yield ("jobs", "priorities", key, "access"), priority.access
     for loc, profile in context.written_profiles():
         if profile.access is not None:
             yield (*loc, "access"), profile.access

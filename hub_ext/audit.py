@@ -33,6 +33,7 @@ class StartLog:
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self._records: deque[StartRecord] = deque(maxlen=KEPT)
+        self._usual: dict[tuple[str, str], Usual] = {}
         if path is not None and path.exists():
             with path.open(encoding="utf-8") as lines:
                 self._records.extend(read_records(lines, name=str(path)))
@@ -44,6 +45,7 @@ class StartLog:
     def add(self, record: StartRecord, *, user: str = "") -> None:
         """Keep a start. A file that cannot be written costs the record, not the start."""
         self._records.append(record)
+        self._usual.pop((record.profile, record.pool), None)
         log.info(
             "start ended: user=%s profile=%s version=%s pool=%s outcome=%s reason=%s seconds=%s phases=%s",
             user,
@@ -69,8 +71,11 @@ class StartLog:
             file.write(json.dumps(record.as_dict(), ensure_ascii=False) + "\n")
 
     def usual(self, *, profile: str, pool: str) -> Usual:
-        """Say what starts of this kind usually take."""
-        return usual(self._records, profile=profile, pool=pool)
+        """Say what starts of this kind usually take; a page asks it of each profile."""
+        kind = (profile, pool)
+        if kind not in self._usual:
+            self._usual[kind] = usual(self._records, profile=profile, pool=pool)
+        return self._usual[kind]
 
 
 def read_records(lines: Iterable[str], *, name: str) -> Iterator[StartRecord]:

@@ -76,7 +76,12 @@ class HubCluster:
             owner.team,
             rules=self.rules,
             usage=self.bookings.usage(owner, without=key),
-            view=View(snapshot=self.watch.snapshot(), supplies=self._supplies, namespace=namespace),
+            view=View(
+                snapshot=self.watch.snapshot(),
+                supplies=self._supplies,
+                namespace=namespace,
+                usual=self.starts.usual(profile=workspace.profile.name, pool=workspace.pool_name),
+            ),
         )
 
     def begin(

@@ -24,6 +24,8 @@ from ..quota.verdicts import Refusal, Scope
 from .capacity import Availability, Supply
 from .snapshot import Snapshot
 from .supplies import Supplies
+from .waits import NOTHING_USUAL, Usual
+from .warmth import NOT_SEEN, Warmth, start_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,8 @@ class View:
     """One for all judgements of a hub."""
     namespace: str = ""
     """Where the pod would be; its quotas are asked too, if they can be seen."""
+    usual: Usual = NOTHING_USUAL
+    """What starts of this kind took lately."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +68,9 @@ class Offer:
     """Why not, by the limits or by the namespace's quota; None if they may."""
     room: Room
     availability: Availability
+    warmth: Warmth = NOT_SEEN
+    """Of the nodes that have room for it."""
+    usual: Usual = NOTHING_USUAL
 
     @property
     def allowed(self) -> bool:
@@ -78,6 +85,7 @@ class Offer:
             "supply": self.availability.supply.value,
             "free": self.availability.free,
             "exact": self.availability.exact,
+            "start": self.warmth.as_dict(self.usual),
             "text": summary(self),
         }
 
@@ -93,6 +101,10 @@ def judge(workspace: Workspace, team: str, *, rules: Rules, usage: Usage, view: 
         refusal=check(asked, usage, limits) or _foreseen(workspace, asked, view),
         room=room(asked, usage, limits),
         availability=view.supplies.of(view.snapshot, asked, workspace.pool, workspace.pool_name),
+        warmth=view.supplies.warmth(
+            view.snapshot, asked, workspace.pool, workspace.pool_name, workspace.reference
+        ),
+        usual=view.usual,
     )
 
 
@@ -139,12 +151,13 @@ def parts(offer: Offer) -> tuple[str, ...]:
         room_text(Scope.USER, offer.room.user),
         room_text(Scope.TEAM, offer.room.team),
         room_text(Scope.CLUSTER, offer.room.cluster),
+        start_text(offer.warmth, offer.usual, offer.availability.supply),
     )
     return tuple(part for part in found if part)
 
 
 def summary(offer: Offer) -> str:
-    """Say it in one line: ``3 free now · 1 more for you · 2 more for your team``."""
+    """Say it in one line: ``3 free now · 1 more for you · 2 more for your team · warm start``."""
     return " · ".join(parts(offer))
 
 

@@ -196,13 +196,24 @@ def usual(records: Iterable[StartRecord], *, profile: str, pool: str) -> Usual:
         if one.outcome is Outcome.STARTED and (one.profile, one.pool) == (profile, pool)
     ]
 
-    def typical(phase: Phase, belongs: Callable[[StartRecord], bool]) -> timedelta | None:
-        times = sorted(one.phases.get(phase.value, 0.0) for one in started if belongs(one))
+    def typical(
+        belongs: Callable[[StartRecord], bool], seconds: Callable[[StartRecord], float]
+    ) -> timedelta | None:
+        times = sorted(seconds(one) for one in started if belongs(one))
         if len(times) < LEAST_FOR_USUAL:
             return None
         return timedelta(seconds=percentile(times, 0.5, of=len(times)) or 0.0)
 
     return Usual(
-        pull=typical(Phase.PULL, lambda one: one.warm is False),
-        scale_up=typical(Phase.SCALE_UP, lambda one: Phase.SCALE_UP.value in one.phases),
+        pull=typical(lambda one: one.warm is False, lambda one: one.phases.get(Phase.PULL.value, 0.0)),
+        scale_up=typical(
+            lambda one: Phase.SCALE_UP.value in one.phases, lambda one: one.phases[Phase.SCALE_UP.value]
+        ),
+        warm=typical(lambda one: one.warm is True, _without_waiting),
+        cold=typical(lambda one: one.warm is False, _without_waiting),
     )
+
+
+def _without_waiting(one: StartRecord) -> float:
+    """Give the seconds that a start takes by itself: no turn and no new node had to be waited for."""
+    return one.seconds - sum(one.phases.get(phase.value, 0.0) for phase in (Phase.QUEUE, Phase.SCALE_UP))

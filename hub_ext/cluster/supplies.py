@@ -8,14 +8,17 @@ Pure: no clock, no network.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
 from ..catalog.model import Pool
+from ..names import ImageReference
 from ..quota.arithmetic import NOTHING, Resources
 from .capacity import UNKNOWN, Availability, Candidates
+from .nodes import Node
 from .snapshot import Snapshot, of_kubernetes
+from .warmth import NOT_SEEN, Warmth, warmth_of
 
 FRESH: Final = timedelta(seconds=1)
 """How old an answer may be: less than people notice, and the start itself is checked anew."""
@@ -28,6 +31,7 @@ class Supplies:
         self._nodes: object = None
         self._counted: dict[_Kind, _Counted] = {}
         self._answers: dict[_Kind, tuple[datetime, Availability]] = {}
+        self._warmth: dict[tuple[_Kind, ImageReference], tuple[datetime, Warmth]] = {}
 
     def of(self, snapshot: Snapshot, asked: Resources, pool: Pool | None, pool_name: str) -> Availability:
         """Say how many more workspaces of a kind could be placed, as of at most a second ago."""
@@ -37,15 +41,33 @@ class Supplies:
             return known[1]
         if snapshot.nodes is None:
             return UNKNOWN
-        if snapshot.nodes is not self._nodes:
-            self._nodes, self._counted = snapshot.nodes, {}
-        if kind not in self._counted:
-            self._counted[kind] = _Counted(of_kubernetes(asked), snapshot.candidates(asked, pool))
-        counted = self._counted[kind]
+        counted = self._counted_for(snapshot, pool, kind)
         free = counted.count(snapshot.used) - snapshot.waiting_for(pool_name)
         answer = snapshot.supply(asked, pool, counted.where, free)
         self._answers[kind] = (snapshot.taken, answer)
         return answer
+
+    def warmth(
+        self, snapshot: Snapshot, asked: Resources, pool: Pool | None, pool_name: str, image: ImageReference
+    ) -> Warmth:
+        """Say on how many of the nodes with room an image is, as of at most a second ago."""
+        kind = (pool_name, asked)
+        known = self._warmth.get((kind, image))
+        if known is not None and snapshot.taken - known[0] < FRESH:
+            return known[1]
+        if snapshot.nodes is None:
+            return NOT_SEEN
+        answer = warmth_of(image, self._counted_for(snapshot, pool, kind).with_room(snapshot.used))
+        self._warmth[kind, image] = (snapshot.taken, answer)
+        return answer
+
+    def _counted_for(self, snapshot: Snapshot, pool: Pool | None, kind: _Kind) -> _Counted:
+        if snapshot.nodes is not self._nodes:
+            self._nodes, self._counted = snapshot.nodes, {}
+        if kind not in self._counted:
+            asked = kind[1]
+            self._counted[kind] = _Counted(of_kubernetes(asked), snapshot.candidates(asked, pool))
+        return self._counted[kind]
 
 
 _Kind = tuple[str, Resources]
@@ -61,12 +83,16 @@ class _Counted:
 
     def count(self, used: Mapping[str, Resources]) -> int:
         """Add up over all nodes."""
-        total = 0
-        for node in self.where.offering:
-            taken = used.get(node.name, NOTHING)
-            known = self._counts.get(node.name)
-            if known is None or known[0] is not taken:
-                known = (taken, self._asked.goes_into(node.usable, taken))
-                self._counts[node.name] = known
-            total += known[1]
-        return total
+        return sum(self._count(node, used) for node in self.where.offering)
+
+    def with_room(self, used: Mapping[str, Resources]) -> Iterator[Node]:
+        """Give the nodes that take one more now."""
+        return (node for node in self.where.offering if self._count(node, used))
+
+    def _count(self, node: Node, used: Mapping[str, Resources]) -> int:
+        taken = used.get(node.name, NOTHING)
+        known = self._counts.get(node.name)
+        if known is None or known[0] is not taken:
+            known = (taken, self._asked.goes_into(node.usable, taken))
+            self._counts[node.name] = known
+        return known[1]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from ..quota.verdicts import Fault
 from .nodes import Node
@@ -127,6 +127,13 @@ class Usual:
 
     pull: timedelta | None = None
     scale_up: timedelta | None = None
+    warm: timedelta | None = None
+    """From the request to the answer where the image was there, without waiting for a turn or for a node."""
+    cold: timedelta | None = None
+    """The same where it had to be fetched."""
+
+
+NOTHING_USUAL: Final = Usual()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

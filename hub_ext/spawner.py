@@ -25,7 +25,8 @@ from traitlets import Dict, Unicode, Union, default
 
 from .catalog.model import Catalog
 from .config import VALUES_KEY, catalog_from, chart_catalog
-from .form.page import Visit, build_page
+from .form.entries import Visit
+from .form.page import build_page
 from .form.render import render
 from .hub_errors import LinkOnly, without_false_alarms
 from .render.pod import UserFacts, apply, build_claim, build_fragment

@@ -6,7 +6,7 @@ Pure: no clock, no network.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Final
 
@@ -29,7 +29,11 @@ class Room:
     """The part of a card that changes from minute to minute."""
 
     refusal: str = ""
+    reason: str = ""
+    """Why it is refused, or why what is filled in would be, in the words of the refusals."""
     caution: str = ""
+    offer: Offer | None = None
+    """None where nothing is known, or nothing was asked because it is for others."""
     parts: tuple[str, ...] = ()
     stock: Stock = Stock.UNKNOWN
 
@@ -46,11 +50,13 @@ def room_for(
     """
     offer = look(workspace, team)
     stock = _STOCK.get(offer.availability.supply, Stock.NONE)
+    room = Room(offer=offer, parts=parts(offer), stock=stock)
     if offer.refusal is None:
-        return Room(parts=parts(offer), stock=stock)
+        return room
+    text, reason = offer.refusal.text, offer.refusal.reason.value
     if _another(catalog, profile, teams=teams, look=look):
-        return Room(caution=offer.refusal.text, parts=parts(offer), stock=stock)
-    return Room(refusal=offer.refusal.text, parts=parts(offer), stock=stock)
+        return replace(room, caution=text, reason=reason)
+    return replace(room, refusal=text, reason=reason)
 
 
 def _another(catalog: Catalog, profile: Profile, *, teams: Iterable[str], look: Look) -> bool:

@@ -24,7 +24,8 @@ from hub_ext.cluster.kinds import Kind
 from hub_ext.cluster.offer import Rules, summary
 from hub_ext.cluster.state import ClusterState
 from hub_ext.cluster.watch import ClusterWatch
-from hub_ext.form.page import Visit, build_page
+from hub_ext.form.entries import Visit
+from hub_ext.form.page import build_page
 from hub_ext.form.render import render
 from hub_ext.quota.demand import weights_of
 from hub_ext.quota.usage import Owner

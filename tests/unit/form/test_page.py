@@ -10,7 +10,8 @@ import pytest
 from hub_ext.catalog.compose import Workspace
 from hub_ext.cluster.capacity import Availability, Supply
 from hub_ext.cluster.offer import NODES_UNSEEN, NOT_LOADED, Offer
-from hub_ext.form.page import Visit, build_page
+from hub_ext.form.entries import Visit
+from hub_ext.form.page import build_page
 from hub_ext.form.room import Look
 from hub_ext.form.view import BarKind, Card, NoticeKind, Page, Stock
 from hub_ext.quota.arithmetic import Resources

@@ -8,7 +8,8 @@ from html.parser import HTMLParser
 import yaml
 
 from hub_ext.catalog.load import load_catalog
-from hub_ext.form.page import Visit, build_page
+from hub_ext.form.entries import Visit
+from hub_ext.form.page import build_page
 from hub_ext.form.render import render
 from tests.fakes.workspaces import ADA, EVE, TEXT, TODAY, workspaces
 

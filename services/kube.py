@@ -21,13 +21,12 @@ import aiohttp
 from kubernetes_asyncio import config
 from kubernetes_asyncio.client import ApiClient, Configuration
 
-from hub_ext.cluster.sources import CONNECT_TIMEOUT, READ_TIMEOUT, WATCH_SECONDS, lines
+from hub_ext.cluster.sources import CONNECT_TIMEOUT, READ_TIMEOUT, WATCH_SECONDS, GoneError, lines
 from hub_ext.errors import KubeError
 
 from .kube_errors import (
     ConflictError,
     ForbiddenError,
-    GoneError,
     InvalidError,
     NotFoundError,
     UnavailableError,

@@ -23,7 +23,7 @@ from typing import Any, Final, TypedDict
 
 import aiohttp
 
-from hub_ext.cluster.sources import GoneError as GoneError
+from hub_ext.cluster.sources import GoneError
 from hub_ext.errors import KubeError
 
 

@@ -1,0 +1,89 @@
+"""What an admin tells a service in its file.
+
+Shell in one function: `read_settings` reads the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from pydantic import ValidationError
+
+from hub_ext.catalog.base import Model
+from hub_ext.catalog.source import Document, place, read_path
+from hub_ext.errors import Finding, Severity, WorkspaceError
+
+S = TypeVar("S", bound="ServiceSettings")
+
+
+class SettingsError(WorkspaceError):
+    """The settings cannot be used; carries every finding, not only the first."""
+
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        self.findings = tuple(findings)
+        super().__init__(self.findings)
+
+    def __str__(self) -> str:
+        return "\n".join(["the settings are wrong", *map(str, self.findings)])
+
+
+class ServiceSettings(Model):
+    """What every service can be told; a service adds its own."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    authenticate_metrics: bool = True
+    """Whether `/metrics` asks for a token with the scope `read:metrics`, as the hub's own does. The hub's
+    proxy publishes all paths of a service: without it anyone may read them."""
+
+
+class PrometheusSettings(Model):
+    """Where metrics of the cluster are."""
+
+    url: str
+    """Such as ``http://prometheus-server.monitoring``."""
+    token_file: Path | None = None
+    """File with a bearer token."""
+    ca_file: Path | None = None
+    """Certificates to trust in place of the usual ones."""
+
+
+def read_settings(kind: type[S], path: Path | None) -> S:
+    """Read the settings of a service from its YAML file; without one, all are as they come.
+
+    Raises
+    ------
+    SettingsError
+        The file cannot be read or says what does not make sense.
+    """
+    if path is None:
+        document = Document(data={})
+    else:
+        documents = read_path(path)
+        document = documents[0]
+        if len(documents) > 1:
+            raise SettingsError([_finding(document, (), f"{path} holds {len(documents)} documents, not one")])
+    if document.problems:
+        raise SettingsError(_finding(document, p.loc, p.message, p.help) for p in document.problems)
+    if not isinstance(document.data, Mapping | None):
+        raise SettingsError([_finding(document, (), "keys and values are expected")])
+    try:
+        return kind.model_validate(document.data or {}, by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise SettingsError(
+            _finding(document, details["loc"], details["msg"]) for details in error.errors(include_url=False)
+        ) from None
+
+
+def _finding(document: Document, loc: tuple[int | str, ...], message: str, remedy: str = "") -> Finding:
+    file, line, path = place(document, loc)
+    return Finding(
+        severity=Severity.ERROR,
+        code="bad-setting",
+        message=message,
+        path=path,
+        file=file,
+        line=line,
+        help=remedy,
+    )

@@ -6,9 +6,9 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
-from tests.browser.pages import HubPages
+from tests.browser.pages import PATIENCE_MILLISECONDS, HubPages
 from tests.demo.hub import Hub, running_hub
 from tests.demo.preparation import CLUSTER, prepare
 from tests.demo.users import User
@@ -77,6 +77,8 @@ def sign_in(request: pytest.FixtureRequest, browser: Browser, hub: Hub) -> Itera
 
     def sign_in(user: User) -> HubPages:
         context = browser.new_context(viewport={"width": 1280, "height": 1000})
+        context.set_default_timeout(PATIENCE_MILLISECONDS)  # else half a minute decides
+        expect.set_options(timeout=PATIENCE_MILLISECONDS)
         opened[user] = HubPages(context.new_page(), hub.url)
         opened[user].sign_in(user)
         return opened[user]

@@ -8,13 +8,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Response, expect
+from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 from tests.demo.users import User
+from tests.devcluster.waiting import PATIENCE_SECONDS
 
-START_MILLISECONDS = 180_000
-"""A first start pulls the image."""
-LAB_MILLISECONDS = 60_000
+PATIENCE_MILLISECONDS = PATIENCE_SECONDS * 1000
+SCRIPT_MILLISECONDS = 20_000
+"""After this, a page whose script did not come is loaded again, as a person would."""
+READY = "window._jupyterhub_page_loaded === true"
+"""JupyterHub's pages say so when their script has bound their buttons and events."""
+LAB = re.compile(r"/user/[^/]+/lab")
+GONE = """async () => {
+    const answer = await fetch(`${window.jhdata.base_url}api/users/${window.jhdata.user}`);
+    return answer.ok && Object.keys((await answer.json()).servers).length === 0;
+}"""
 
 
 class HubPages:
@@ -80,26 +89,66 @@ class HubPages:
             # Its text may go on with what the option costs.
             select.select_option(value=select.locator("option", has_text=option).get_attribute("value"))
         self.page.get_by_role("button", name=re.compile("^Start")).click()
-        self.page.wait_for_url(re.compile(r"/user/[^/]+/lab"), timeout=START_MILLISECONDS)
+        self._follow_start()
         return LabPages(self.page)
 
     def stop(self) -> None:
-        """Stop the workspace; ends when the hub offers to start one again."""
-        self.page.goto(f"{self._url}/hub/home")
-        self._stop_button.click()
-        expect(self.page.get_by_role("button", name="Start My Server")).to_be_visible(
-            timeout=LAB_MILLISECONDS
-        )
+        """Stop the workspace; ends when the hub offers to start one again.
+
+        Raises `AssertionError` with the hub's answer if it did not want to.
+        """
+        self._open_home()
+        with self.page.expect_response(_stops_a_server) as answered:
+            self._stop_button.click()
+        answer = answered.value
+        assert answer.ok, f"the hub did not stop the workspace: HTTP {answer.status} {answer.text()}"
+        self.page.wait_for_function(GONE, polling=500)  # a slow stop goes on after the answer
+        self._open_home()
+        expect(self.page.get_by_role("button", name="Start My Server")).to_be_visible()
 
     def stop_if_running(self) -> None:
         """Stop the workspace if there is one."""
-        self.page.goto(f"{self._url}/hub/home")
+        self._open_home()
         if self._stop_button.is_visible():
             self.stop()
+
+    def _open_home(self) -> None:
+        """Go to the user's own page; ends when its buttons do something."""
+        for _ in range(PATIENCE_MILLISECONDS // SCRIPT_MILLISECONDS):
+            self.page.goto(f"{self._url}/hub/home")
+            if self._script_came():
+                return
+        raise AssertionError("the script of the hub's home page never came")
+
+    def _follow_start(self) -> None:
+        """Wait for JupyterLab; the page in between goes on by its script."""
+        for _ in range(PATIENCE_MILLISECONDS // SCRIPT_MILLISECONDS):
+            try:
+                self.page.wait_for_url(LAB, timeout=SCRIPT_MILLISECONDS)
+            except PlaywrightTimeoutError:
+                if "/hub/spawn-pending/" in self.page.url and not self._script_came():
+                    self.page.reload()
+            else:
+                return
+        raise AssertionError(
+            f"no JupyterLab; {self.page.url} says:\n{self.page.locator('body').inner_text()}"
+        )
+
+    def _script_came(self) -> bool:
+        """Whether the page's script has run; a browser's loader gives a late one up for good."""
+        try:
+            self.page.wait_for_function(READY, timeout=SCRIPT_MILLISECONDS)
+        except PlaywrightTimeoutError:
+            return False
+        return True
 
     @property
     def _stop_button(self) -> Locator:
         return self.page.get_by_role("button", name="Stop My Server")
+
+
+def _stops_a_server(response: Response) -> bool:
+    return response.request.method == "DELETE" and response.url.partition("?")[0].endswith("/server")
 
 
 class LabPages:
@@ -112,14 +161,12 @@ class LabPages:
         """Open a notebook from the launcher; ends when its kernel is idle."""
         self.page.goto(f"{self.page.url.partition('?')[0]}?reset")  # else it opens what was open last
         card = self.page.locator(".jp-LauncherCard[data-category=Notebook]").first
-        with self.page.expect_websocket(
-            lambda socket: "/channels" in socket.url, timeout=LAB_MILLISECONDS
-        ) as kernel:
-            card.click(timeout=LAB_MILLISECONDS)
+        with self.page.expect_websocket(lambda socket: "/channels" in socket.url) as kernel:
+            card.click()
         # Before its first word a kernel counts as idle too, and what is run then is lost.
-        kernel.value.wait_for_event("framereceived", timeout=LAB_MILLISECONDS)
+        kernel.value.wait_for_event("framereceived")
         idle = self.page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]")
-        expect(idle).to_be_visible(timeout=LAB_MILLISECONDS)
+        expect(idle).to_be_visible()
 
     def run(self, code: str) -> str:
         """Run code in the notebook's last cell and return what it printed."""
@@ -129,5 +176,5 @@ class LabPages:
         self.page.keyboard.insert_text(code)
         self.page.keyboard.press("Shift+Enter")
         output = cell.locator(".jp-OutputArea-output")
-        expect(output).to_be_visible(timeout=LAB_MILLISECONDS)
+        expect(output).to_be_visible()
         return output.inner_text().strip()

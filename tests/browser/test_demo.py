@@ -21,10 +21,8 @@ from tests.demo.users import USERS
 from tests.devcluster.client import ROOT
 from tests.devcluster.cluster import Cluster
 from tests.devcluster.errors import HostError
-from tests.devcluster.waiting import until
+from tests.devcluster.waiting import PATIENCE_SECONDS, until
 from tests.nodes import traces
-
-END_SECONDS = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +67,7 @@ def until_gone(known: traces.Known) -> None:
         found = traces.traces(known)
         return str(found) if found else None
 
-    until(missing, what="all traces of the demo to be gone", timeout=END_SECONDS)
+    until(missing, what="all traces of the demo to be gone")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill"])
@@ -81,7 +79,7 @@ def test_says_what_to_open_and_leaves_nothing(number: signal.Signals) -> None:
         assert traces.traces(known)
 
         running.process.send_signal(number)
-        code = running.process.wait(END_SECONDS)
+        code = running.process.wait(PATIENCE_SECONDS)
         assert running.process.stdout
         last = running.process.stdout.read().strip()
         assert (code, last) == (

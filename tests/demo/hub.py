@@ -31,7 +31,6 @@ FOLDER = Path(__file__).parent
 NAMESPACE = "workspaces"
 ACCOUNT = "hub"
 IMAGE = "notebook"
-START_SECONDS = 90
 PROXY_ID = "proxy.pid"
 """File with the proxy's process id, in the hub's folder."""
 
@@ -140,4 +139,4 @@ def _wait_until_answering(hub: Hub, url: str) -> None:
             return repr(error)
         return None if answer.is_success else f"HTTP {answer.status_code}"
 
-    until(missing, what=f"hub at {url}", timeout=START_SECONDS, check=hub.check)
+    until(missing, what=f"hub at {url}", check=hub.check)

@@ -20,6 +20,7 @@ from tests.devcluster.node_start import NodeStart
 from tests.devcluster.objects import build_node
 from tests.devcluster.report import Report
 from tests.devcluster.spec import Addon, ClusterSpec
+from tests.devcluster.waiting import PATIENCE_SECONDS
 
 Job = Callable[[], None]
 CONTROL_PROGRAMS = ("etcd", "kubectl")
@@ -28,7 +29,6 @@ NODE_PROGRAMS = ("kubelet", "kube-proxy", "containerd", "containerd-shim-runc-v2
 NODE_TOOLS = ("runc", "cni-plugins", "ip", "iptables", "conntrack")
 NEWEST = "1.36"
 SANDBOX_IMAGE = "pause"
-READY_SECONDS = 120
 
 
 def wanted_programs(spec: ClusterSpec, addons: Iterable[Loaded]) -> dict[str, str]:
@@ -120,7 +120,7 @@ class Bringup:
         with self._report.step("controllers work"):
             path = "/api/v1/namespaces/default/serviceaccounts/default"
             what = "the controllers to make the default service account"
-            api.until_answering(path, what=what, timeout=READY_SECONDS, check=self._check)
+            api.until_answering(path, what=what, timeout=PATIENCE_SECONDS, check=self._check)
 
     def _start_kwok(self) -> None:
         api = self._api.result()
@@ -171,7 +171,7 @@ class Bringup:
         with self._report.step(f"{len(names)} nodes are Ready"):
             what = "the nodes to be Ready"
             api.until_all(
-                "/api/v1/nodes", names, is_ready, what=what, timeout=READY_SECONDS, check=self._check
+                "/api/v1/nodes", names, is_ready, what=what, timeout=PATIENCE_SECONDS, check=self._check
             )
 
     def _prepare(self, addon: Loaded) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.devcluster.errors import CommandFailedError
+from tests.devcluster.waiting import PATIENCE_SECONDS
 
 INPUT_SHOWN = 500
 """Characters of the input that a message repeats."""
@@ -20,7 +21,7 @@ def execute(
     *,
     env: Mapping[str, str],
     input: str | None = None,  # noqa: A002
-    timeout: float = 60,
+    timeout: float = PATIENCE_SECONDS,
     shown: Sequence[str | Path] | None = None,
 ) -> str:
     """Run a command and return what it printed to standard output.

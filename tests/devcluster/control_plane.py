@@ -13,12 +13,10 @@ from tests.devcluster.addresses import Addresses
 from tests.devcluster.api import Api
 from tests.devcluster.pki import Authority, Pair
 from tests.devcluster.processes import Process, Processes
-from tests.devcluster.waiting import Check
+from tests.devcluster.waiting import PATIENCE_SECONDS, Check
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 FRONT_PROXY = "front-proxy-client"
-START_SECONDS = 120
-"""Generous: first starts read 200 MB of programs from a cold disk."""
 CONTROLLER_QPS = 200
 """The default of 20 requests a second is what makes large pools and namespaces slow to settle."""
 
@@ -82,7 +80,7 @@ def start_server(plane: ControlPlane, processes: Processes, *, check: Check) -> 
         processes.start(name, argv, log=plane.logs / f"{name}.log")
     secrets = plane.secrets
     api = Api(plane.server, ca=secrets.authority.certificate, pair=secrets.admin)
-    api.until_answering("/readyz", what="the API server to be ready", timeout=START_SECONDS, check=check)
+    api.until_answering("/readyz", what="the API server to be ready", timeout=PATIENCE_SECONDS, check=check)
     return api
 
 

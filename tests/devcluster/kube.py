@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.devcluster.commands import execute
 from tests.devcluster.errors import ApiError, CommandFailedError, NotReadyError
-from tests.devcluster.waiting import POLL_SECONDS
+from tests.devcluster.waiting import PATIENCE_SECONDS, POLL_SECONDS
 
 FIELD_MANAGER = "devcluster"
 NOT_FOUND = "NotFound"
@@ -35,7 +35,7 @@ class KubeCluster:
     def check(self) -> None:
         """Raise if it is of no use to wait for anything, because the cluster is broken."""
 
-    def kubectl(self, *args: str | Path, input: str | None = None, timeout: float = 60) -> str:  # noqa: A002
+    def kubectl(self, *args: str | Path, input: str | None = None, timeout: float = PATIENCE_SECONDS) -> str:  # noqa: A002
         """Run kubectl as administrator and return what it printed; raises `CommandFailedError`."""
         command = self._command(*args)
         return execute(command, env=self._env, input=input, timeout=timeout, shown=["kubectl", *args])
@@ -51,7 +51,7 @@ class KubeCluster:
         except json.JSONDecodeError:
             return text
 
-    def apply(self, *documents: Mapping[str, Any] | Path, timeout: float = 60) -> None:
+    def apply(self, *documents: Mapping[str, Any] | Path, timeout: float = PATIENCE_SECONDS) -> None:
         """Server-side apply objects, or files of them, in the given order; raises `CommandFailedError`."""
         apply = ("apply", "--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}")
         objects: list[Mapping[str, Any]] = []
@@ -67,7 +67,12 @@ class KubeCluster:
                 self.kubectl(*apply, "--filename", document, timeout=timeout)
 
     def wait_for(
-        self, resource: str, condition: str, *, namespace: str | None = None, timeout: float = 120
+        self,
+        resource: str,
+        condition: str,
+        *,
+        namespace: str | None = None,
+        timeout: float = PATIENCE_SECONDS,
     ) -> None:
         """`kubectl wait`, also for what does not exist yet; raises `NotReadyError`, or what `check` raises.
 
@@ -84,7 +89,7 @@ class KubeCluster:
             if time.monotonic() >= deadline or not any(words in output for words in TOO_EARLY):
                 raise NotReadyError(f"{resource} to be {condition}", timeout, output.strip())
 
-    def delete_namespaces(self, names: Iterable[str], *, timeout: float = 60) -> None:
+    def delete_namespaces(self, names: Iterable[str], *, timeout: float = PATIENCE_SECONDS) -> None:
         """Delete namespaces and wait until they are gone."""
         self.kubectl("delete", "namespace", "--ignore-not-found", "--wait", *names, timeout=timeout)
 

@@ -18,7 +18,6 @@ from tests.devcluster.waiting import Check, until
 
 SWITCH = ("unshare", "--net", "--", "sleep", "infinity")
 """The process that keeps the switch's namespace."""
-START_SECONDS = 30
 
 
 def host_interface(addresses: Addresses) -> str:
@@ -31,7 +30,7 @@ def until_apart(pid: int, *, check: Check) -> None:
     def shared() -> str | None:
         return "it is still in the host's" if host.shares_network(pid) else None
 
-    until(shared, what=f"process {pid} to have its network namespace", timeout=START_SECONDS, check=check)
+    until(shared, what=f"process {pid} to have its network namespace", check=check)
 
 
 def connect_host(addresses: Addresses, *, switch_pid: int) -> None:

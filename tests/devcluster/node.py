@@ -17,6 +17,7 @@ from tests.devcluster.commands import execute
 from tests.devcluster.errors import CommandFailedError
 from tests.devcluster.processes import Process, Processes
 from tests.devcluster.spec import NodeSpec
+from tests.devcluster.waiting import PATIENCE_SECONDS
 
 CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
 """As seen inside a node: each has its own `/run`."""
@@ -76,7 +77,13 @@ class Node:
             f"{self.name}/{name}", self.enter(argv), log=self.logs_dir / f"{name}.log", env=env, wrapped=True
         )
 
-    def run(self, argv: Sequence[str | Path], *, input: str | None = None, timeout: float = 60) -> str:  # noqa: A002
+    def run(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        input: str | None = None,  # noqa: A002
+        timeout: float = PATIENCE_SECONDS,
+    ) -> str:
         """Run a command inside to its end and return what it printed; raises `CommandFailedError`."""
         shown = [f"{self.name}:", *argv]
         return execute(self.enter(argv), env=self._processes.env, input=input, timeout=timeout, shown=shown)

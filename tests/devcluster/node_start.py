@@ -22,7 +22,6 @@ from tests.devcluster.waiting import Check, until
 NAMESPACES = ("unshare", "--net", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
 INIT = Path(__file__).with_name("node_init.py")
 DEVICE_PLUGIN_SOCKET = "device-plugins/kubelet.sock"
-BOOT_SECONDS = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +96,5 @@ class NodeStart:
         until(
             lambda: None if path.exists() else f"there is no {path}",
             what=f"node {self.node.name} to start",
-            timeout=BOOT_SECONDS,
             check=self.check,
         )

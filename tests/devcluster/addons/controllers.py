@@ -21,8 +21,6 @@ from tests.devcluster.errors import CommandFailedError
 from tests.devcluster.waiting import until
 
 Document = Mapping[str, Any]
-READY_SECONDS = 240
-APPLY_SECONDS = 240
 NOT_ANSWERING = "failed calling webhook"
 """How the API server begins when a webhook cannot be reached or has no valid certificate yet."""
 RESOURCE = "CustomResourceDefinition"
@@ -53,7 +51,7 @@ class Controller:
         others = [text for text in documents if kind_of(text) not in (RESOURCE, *WEBHOOKS)]
         _apply(cluster, resources)
         for name in (*map(name_of, resources), *self.needs):
-            cluster.wait_for(f"crd/{name}", "condition=Established", timeout=READY_SECONDS)
+            cluster.wait_for(f"crd/{name}", "condition=Established")
         _apply(cluster, (with_image(text, image) for text in others))
 
     def install(self, cluster: Cluster) -> Callable[[], None]:
@@ -67,7 +65,6 @@ class Controller:
                 f"deployment/{self.deployment}",
                 "condition=Available",
                 namespace=self.namespace,
-                timeout=READY_SECONDS,
             )
             if self.probe is not None:
                 _wait_until_judged(cluster, self.probe, what=f"webhooks of {self.name}")
@@ -113,7 +110,7 @@ def _apply(cluster: Cluster, documents: Iterable[str]) -> None:
     # Validating against schemas of this size costs more than applying; the API server judges them anyway.
     flags = ("--server-side", "--force-conflicts", "--validate=ignore", "--field-manager=devcluster")
     text = "\n---\n".join(documents)
-    cluster.kubectl("apply", *flags, "--filename=-", input=text, timeout=APPLY_SECONDS)
+    cluster.kubectl("apply", *flags, "--filename=-", input=text)
 
 
 def _wait_until_judged(cluster: Cluster, probe: Document, *, what: str) -> None:
@@ -127,4 +124,4 @@ def _wait_until_judged(cluster: Cluster, probe: Document, *, what: str) -> None:
             raise
         return None
 
-    until(missing, what=f"{what} to answer", timeout=READY_SECONDS, check=cluster.check)
+    until(missing, what=f"{what} to answer", check=cluster.check)

@@ -149,7 +149,7 @@ def _wait_until_answering(address: str, *processes: Process) -> None:
         for process in processes:
             process.check()
 
-    until(missing, what=f"registry at {address}", timeout=30, check=check)
+    until(missing, what=f"registry at {address}", check=check)
 
 
 def _hosts(address: str) -> str:

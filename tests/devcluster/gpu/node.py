@@ -91,7 +91,7 @@ class GpuNode:
             name: int(count) for name, count in status["allocatable"].items() if name.startswith(RESOURCES)
         }
 
-    def wait_until_offered(self, *, timeout: float = 60) -> None:
+    def wait_until_offered(self) -> None:
         """Wait until the node offers a GPU of any kind; raises `NotReadyError`."""
         log = self.node.logs_dir / f"{PLUGIN}.log"
 
@@ -99,7 +99,7 @@ class GpuNode:
             offered = self.allocatable()
             return None if any(offered.values()) else f"allocatable {offered}; the plugin says:\n{tail(log)}"
 
-        until(missing, what=f"GPUs of node {self.node.name}", timeout=timeout)
+        until(missing, what=f"GPUs of node {self.node.name}")
 
     @cached_property
     def _environment(self) -> dict[str, str]:
@@ -123,7 +123,7 @@ class GpuNode:
         ready = self.machine.mps / ".ready"
         ready.unlink(missing_ok=True)
         self._mps = self.node.popen(MPS_DAEMON, self._kept(MPS_DAEMON), env=self._environment)
-        until(lambda: None if ready.exists() else f"no {ready}", what="MPS control daemon", timeout=60)
+        until(lambda: None if ready.exists() else f"no {ready}", what="MPS control daemon")
 
     def _kept(self, program: str, *flags: str | Path) -> list[str]:
         flags = flags or ("--config-file", self._plugin_config)

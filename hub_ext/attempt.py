@@ -100,7 +100,13 @@ class Attempt:
                 continue
             told, when = wait, clock()
             percent = max(percent, _PERCENT.get(wait.stage, 0))
-            yield {"progress": percent, "message": wait.text, "stage": wait.stage, "reason": wait.reason}
+            yield {
+                "progress": percent,
+                "message": wait.text,
+                "stage": wait.stage,
+                "reason": wait.reason,
+                "warning": wait.warning,
+            }
 
 
 async def unless(work: Coroutine[Any, Any, _Result], guard: Coroutine[Any, Any, None]) -> _Result:

@@ -23,8 +23,15 @@ VALUES_KEY: Final = "custom.gpuWorkspaces"
 """Where the chart's values hold the catalog; `custom` is the only free place in them."""
 
 
-def configure(c: Any, *, catalog: str | PathLike[str] | Mapping[str, Any]) -> None:
-    """Make a hub offer the workspaces of a catalog.
+API: Final = (r"/api/users/([^/]+)/workspaces", "hub_ext.form.handlers.WorkspacesHandler")
+"""The page's facts for programs, as the hub takes handlers."""
+
+TEMPLATES: Final = str(Path(__file__).parent / "form" / "templates")
+"""Pages of the hub in words for workspaces; without them the hub's own show the same texts."""
+
+
+def configure(c: Any, *, catalog: str | PathLike[str] | Mapping[str, Any] | None = None) -> None:
+    """Make a hub offer the workspaces of a catalog, with its pages and its interface for programs.
 
     In `jupyterhub_config.py`::
 
@@ -37,17 +44,26 @@ def configure(c: Any, *, catalog: str | PathLike[str] | Mapping[str, Any]) -> No
     c
         The hub's configuration object.
     catalog
-        A file, a folder of files, or the catalog itself.
+        A file, a folder of files, or the catalog itself; left out, it is in the values of the chart.
 
     Raises
     ------
     SystemExit
         The catalog has errors: the hub does not start, and all of them are printed.
     """
-    source = dict(catalog) if isinstance(catalog, Mapping) else str(Path(catalog).absolute())
-    catalog_or_exit(source)
+    if catalog is None:
+        catalog_or_exit(chart_catalog())
+    else:
+        source = dict(catalog) if isinstance(catalog, Mapping) else str(Path(catalog).absolute())
+        catalog_or_exit(source)
+        c.WorkspaceSpawner.catalog = source
     c.JupyterHub.spawner_class = SPAWNER
-    c.WorkspaceSpawner.catalog = source
+    c.JupyterHub.extra_handlers.append(API)
+    paths = c.JupyterHub.template_paths
+    if isinstance(paths, list):
+        paths.append(TEMPLATES)  # an admin's own pages come first
+    else:
+        paths.prepend([TEMPLATES])  # nothing is set yet: before the hub's own
 
 
 def catalog_or_exit(source: str | Mapping[str, Any]) -> Catalog:

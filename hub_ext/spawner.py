@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
@@ -25,7 +26,9 @@ from traitlets import Dict, Unicode, Union, default
 
 from .catalog.model import Catalog
 from .config import VALUES_KEY, catalog_from, chart_catalog
+from .form.answer import WorkspaceList
 from .form.entries import Visit
+from .form.listing import list_workspaces
 from .form.page import build_page
 from .form.render import render
 from .hub_errors import LinkOnly, without_false_alarms
@@ -116,17 +119,22 @@ class WorkspaceSpawner(ClusterSpawner):
     async def _render_page(
         self, *, link: Mapping[str, Any] | None = None, refused: Mapping[str, Any] | None = None
     ) -> str:
-        visit = Visit(
-            person=self._person,
-            server_name=self.name,
-            today=_today(),
-            last=self.accepted,
-            link=link,
-            refused=refused,
-            hub_home=bool(self.volume_mounts),
-            look=await self._look(),
-        )
+        visit = replace(await self._visit(self.name), link=link, refused=refused)
         return render(build_page(self._catalog, visit))
+
+    async def list_workspaces(self, server_name: str) -> WorkspaceList:
+        """Say what the page says, for programs; for a server of another name as if it were a new one."""
+        return list_workspaces(self._catalog, await self._visit(server_name))
+
+    async def _visit(self, server_name: str) -> Visit:
+        return Visit(
+            person=self._person,
+            server_name=server_name,
+            today=_today(),
+            last=self.accepted if server_name == self.name else {},
+            hub_home=bool(self.volume_mounts),
+            look=await self._look(server_name),
+        )
 
     @default("options_from_form")
     def _default_options_from_form(self) -> Callable[[Mapping[str, Sequence[Any]]], dict[str, Any]]:
@@ -176,6 +184,14 @@ class WorkspaceSpawner(ClusterSpawner):
         self.storage_pvc_ensure = self._configured.pvc_ensure if home is None else home.claim is None
         if home is not None and self.name and not self._pvc_exists:
             self.pvc_name = self.user.spawner.pvc_name
+
+    @property
+    def workspace_title(self) -> str:
+        """What users call what is started; empty before anything is. The page of the wait shows it."""
+        return self.selection.workspace.profile.display_name if self.selection else ""
+
+    may_cancel = jupyterhub.version_info >= (6,)
+    """Whether the hub ends a start on request; an older one asks to wait until it is over."""
 
     def get_state(self) -> dict[str, Any]:
         """Add what the server was started with."""

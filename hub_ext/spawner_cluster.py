@@ -106,8 +106,11 @@ class ClusterSpawner(RequestSpawner):
             start_log=self.start_log,
         )
 
-    async def _look(self) -> Look | None:
-        """Give what says what this user may start now; None if the cluster is not known as fast as a page."""
+    async def _look(self, server_name: str) -> Look | None:
+        """Give what says what this user may start now; None if the cluster is not known as fast as a page.
+
+        What runs under `server_name` is not counted against the user: it would be replaced.
+        """
         cluster = self._cluster
         if cluster is None:
             return None
@@ -121,7 +124,7 @@ class ClusterSpawner(RequestSpawner):
             found = self._catalog.teams.get(team)
             namespace = (found and found.namespace) or self._hub_namespace
             owner = Owner(user=self.user.name, team=team)
-            return cluster.offer(workspace, owner, namespace=namespace, server=self.name)
+            return cluster.offer(workspace, owner, namespace=namespace, server=server_name)
 
         return look
 

@@ -58,6 +58,11 @@ class Entry:
     room: Room
 
     @property
+    def closed(self) -> bool:
+        """Whether it is for others: shown, and never offered."""
+        return self.room.reason == SelectionReason.NOT_ALLOWED
+
+    @property
     def group(self) -> str:
         """The heading that it stands under."""
         return self.workspace.profile.category or facts.kind(self.workspace)
@@ -89,7 +94,7 @@ def entries_for(catalog: Catalog, visit: Visit) -> Entries:
             found.append(_entry(catalog, workspace, visit, chosen=mine, closed=profile in closed))
     if not profiles:
         notices = (*notices, Notice(kind=NoticeKind.WARNING, text=_NOTHING))
-    judged = (entry.room.stock for entry in found if entry.room.reason != SelectionReason.NOT_ALLOWED)
+    judged = (entry.room.stock for entry in found if not entry.closed)
     return Entries(entries=tuple(found), notices=notices, unknown=unknown(visit.look, judged))
 
 

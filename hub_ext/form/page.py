@@ -103,8 +103,10 @@ def _question(profile: Profile, key: str, choice: Choice, *, pick: str) -> Quest
     ]
     typed_answer = None
     if choice.custom is not None:
-        answers.append(Answer(value=f"{CUSTOM}:", label=choice.custom.display_name, selected=bool(typed)))
+        mark = f"{CUSTOM}:"
+        answers.append(Answer(value=mark, label=choice.custom.display_name, selected=bool(typed)))
         typed_answer = TypedAnswer(
+            mark=mark,
             field=f"{field}:{CUSTOM}",
             label=choice.custom.display_name,
             value=typed,

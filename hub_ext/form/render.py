@@ -6,11 +6,14 @@ Shell: reads the files beside it, once.
 from __future__ import annotations
 
 from functools import cache
+from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from .view import Page
+
+_FILES: Final = {"css": "page.css", "js": "page.js", "tokens": "templates/gpu-workspaces/tokens.css"}
 
 
 def render(page: Page) -> str:
@@ -29,7 +32,7 @@ def _template() -> Template:
     )
     loader = environment.loader
     assert loader is not None  # noqa: S101
-    for name in ("css", "js"):
+    for name, file in _FILES.items():
         # Files of this package, not values: `</style>` and `</script>` do not occur in them.
-        environment.globals[name] = Markup(loader.get_source(environment, f"page.{name}")[0])  # noqa: S704
+        environment.globals[name] = Markup(loader.get_source(environment, file)[0])  # noqa: S704
     return environment.get_template("page.html")

@@ -67,6 +67,8 @@ class Answer:
 class TypedAnswer:
     """An answer that is typed, beside those that are listed."""
 
+    mark: str
+    """Value of the listed answer that stands for it."""
     field: str
     label: str
     value: str

@@ -266,7 +266,7 @@ async def test_users_with_namespaces_of_their_own_are_left_to_kubespawner(
 ) -> None:
     spawner = make(enable_user_namespaces=True)
     assert spawner._cluster is None
-    assert await spawner._look() is None
+    assert await spawner._look("") is None
 
 
 async def test_limits_for_all_together_are_checked_when_they_are_read(

@@ -148,13 +148,13 @@ class Hub:
         next. Needs `list:users`; times need `read:users:activity`, servers `read:servers`.
         """
         query = {"state": state.value} if state else {}
-        found = {item["name"]: _user(item) async for item in self._pages("users", query)}
-        return tuple(found.values())
+        found = [_user(item) async for item in self._pages("users", query)]
+        return tuple({user.name: user for user in found}.values())
 
     async def user(self, name: str) -> User | None:
         """Read one user; None if there is none of that name, or none that the token may see."""
         try:
-            return _user(await self._ask(f"users/{quote(name, safe='')}"))
+            return _user(await self._ask(f"users/{_escaped(name)}"))
         except HubError as error:
             if error.status == HTTPStatus.NOT_FOUND:
                 return None
@@ -167,15 +167,19 @@ class Hub:
 
     async def groups(self) -> Mapping[str, frozenset[str]]:
         """List groups with the names of their users. Needs `list:groups` and `read:groups`."""
-        return {item["name"]: frozenset(item.get("users") or ()) async for item in self._pages("groups", {})}
+        found = [item async for item in self._pages("groups", {})]
+        try:
+            return {item["name"]: frozenset(item.get("users") or ()) for item in found}
+        except (KeyError, TypeError, AttributeError) as error:
+            raise HubError(f"a group that cannot be read: {error!r}") from error
 
     async def stop_server(self, user: str, name: str = "") -> Stop:
         """Stop a server and keep all that belongs to it. Needs `delete:servers`.
 
         Stopping one that does not run is no error.
         """
-        path = f"servers/{quote(name, safe='')}" if name else "server"
-        response = await self._send("DELETE", f"users/{quote(user, safe='')}/{path}")
+        path = f"servers/{_escaped(name)}" if name else "server"
+        response = await self._send("DELETE", f"users/{_escaped(user)}/{path}")
         match response.status_code:
             case HTTPStatus.NO_CONTENT:
                 return Stop.STOPPED
@@ -217,6 +221,13 @@ class Hub:
             return await self._client.request(method, path, params=query, headers=_PAGES)
         except httpx.HTTPError as error:
             raise HubError(f"{method} {path}: no answer: {error!r}") from error
+
+
+def _escaped(name: str) -> str:
+    """Write a name as one step of a path; raises `HubError` for what would lead elsewhere."""
+    if name in {"", ".", ".."}:
+        raise HubError(f"{name!r} is no name of a user or a server")
+    return quote(name, safe="")
 
 
 def _refused(response: httpx.Response) -> HubError:

@@ -118,12 +118,16 @@ class Handler(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
 
     def log_exception(self, typ: Any, value: BaseException | None, tb: Any) -> None:
         """Log what is wrong with the service, not what is wrong with a request."""
-        if isinstance(value, RemoteError):
-            log.warning("request failed: path=%s error=%s", self.request.path, value)
-        elif isinstance(value, web.HTTPError):
-            log.info("request refused: path=%s error=%s", self.request.path, value)
+        if isinstance(value, RemoteError | web.HTTPError):
+            note(self.request.path, value)
         else:
             super().log_exception(typ, value, tb)
+
+
+def note(path: str, error: RemoteError | web.HTTPError) -> None:
+    """Log in one line what was not answered; tornado's own line has the query in it, and so codes."""
+    level = logging.WARNING if isinstance(error, RemoteError) else logging.INFO
+    log.log(level, "request not answered: path=%s error=%s", path, error)
 
 
 class Api(Handler):

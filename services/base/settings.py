@@ -1,6 +1,6 @@
 """What an admin tells a service in its file.
 
-Shell in one function: `read_settings` reads the file.
+Shell in one function: `_read` reads the file.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal, TypeVar
 from pydantic import ValidationError
 
 from hub_ext.catalog.base import Model
-from hub_ext.catalog.source import Document, place, read_path
+from hub_ext.catalog.source import Document, place, read_text
 from hub_ext.errors import Finding, Severity, WorkspaceError
 
 S = TypeVar("S", bound="ServiceSettings")
@@ -57,13 +57,7 @@ def read_settings(kind: type[S], path: Path | None) -> S:
     SettingsError
         The file cannot be read or says what does not make sense.
     """
-    if path is None:
-        document = Document(data={})
-    else:
-        documents = read_path(path)
-        document = documents[0]
-        if len(documents) > 1:
-            raise SettingsError([_finding(document, (), f"{path} holds {len(documents)} documents, not one")])
+    document = Document(data={}) if path is None else _read(path)
     if document.problems:
         raise SettingsError(_finding(document, p.loc, p.message, p.help) for p in document.problems)
     if not isinstance(document.data, Mapping | None):
@@ -74,6 +68,16 @@ def read_settings(kind: type[S], path: Path | None) -> S:
         raise SettingsError(
             _finding(document, details["loc"], details["msg"]) for details in error.errors(include_url=False)
         ) from None
+
+
+def _read(path: Path) -> Document:
+    try:
+        documents = read_text(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError([_finding(Document(data=None, file=str(path)), (), str(error))]) from None
+    if len(documents) > 1:
+        raise SettingsError([_finding(documents[0], (), f"there are {len(documents)} documents, not one")])
+    return documents[0] if documents else Document(data={}, file=str(path))
 
 
 def _finding(document: Document, loc: tuple[int | str, ...], message: str, remedy: str = "") -> Finding:

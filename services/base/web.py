@@ -17,7 +17,7 @@ from jupyterhub.services.auth import HubOAuth, HubOAuthCallbackHandler
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from tornado import web
 
-from .handlers import Handler, Page
+from .handlers import Handler, Page, note
 from .loop import Loop
 from .service import Context, Service
 
@@ -33,6 +33,17 @@ class SignInCallback(HubOAuthCallbackHandler):  # type: ignore[misc]
     @property
     def hub_auth(self) -> HubOAuth:
         return self.settings["hub_auth"]
+
+    async def prepare(self) -> None:
+        """Look up who is signed in already; the base class would block the event loop for it."""
+        self._hub_auth_user_cache = await self.hub_auth.get_user(self, sync=False)
+
+    def log_exception(self, typ: Any, value: BaseException | None, tb: Any) -> None:
+        """Keep codes out of the log."""
+        if isinstance(value, web.HTTPError):
+            note(self.request.path, value)
+        else:
+            super().log_exception(typ, value, tb)
 
 
 class Health(web.RequestHandler):

@@ -6,17 +6,48 @@ Shell: talks to the cluster.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.devcluster.cluster import Cluster
+from tests.devcluster.errors import CommandFailedError
 from tests.devcluster.waiting import until
 
-SECONDS = 90
+ANSWER_SECONDS = 15
+"""How long one request may take before it counts as unanswered; by itself that decides nothing."""
+T = TypeVar("T")
 
 
 def run_in(cluster: Cluster, namespace: str, pod: str, script: str) -> str:
     """Run a shell script in a pod's container and return what it printed; raises `CommandFailedError`."""
     return cluster.kubectl("exec", f"--namespace={namespace}", pod, "--", "sh", "-c", script).strip()
+
+
+def fetch(cluster: Cluster, namespace: str, pod: str, url: str) -> str:
+    """What a pod gets from a URL in one try; raises `CommandFailedError`."""
+    # Not `wget -T`: with it, Debian's static busybox ends by a segmentation fault.
+    return run_in(cluster, namespace, pod, f"timeout {ANSWER_SECONDS} wget -q -O- {url}")
+
+
+def eventually(cluster: Cluster, act: Callable[[], T], *, what: str) -> T:
+    """What an action gives once it succeeds: names, routes and rules follow the pods they are for."""
+    given: list[T] = []
+
+    def missing() -> str | None:
+        try:
+            given.append(act())
+        except CommandFailedError as error:
+            return error.output
+        return None
+
+    wait_while(cluster, missing, what=what)
+    return given[0]
+
+
+def ask(cluster: Cluster, namespace: str, pod: str, url: str) -> str:
+    """The first answer that a pod gets from a URL; one that does not come is asked for again."""
+    return eventually(
+        cluster, lambda: fetch(cluster, namespace, pod, url), what=f"{url} to answer {namespace}/{pod}"
+    )
 
 
 def wait_until_ready(cluster: Cluster, namespace: str, *pods: str) -> None:
@@ -42,13 +73,13 @@ def wait_for_event(cluster: Cluster, namespace: str, pod: str, reason: str, *par
         matching[:] = [text for text in seen.get(reason, []) if all(part in text for part in parts)]
         return None if matching else f"events of {pod}: {seen}"
 
-    until(missing, what=f"event {reason} with {parts}", timeout=SECONDS, check=cluster.check)
+    until(missing, what=f"event {reason} with {parts}", check=cluster.check)
     return matching[0]
 
 
 def wait_while(cluster: Cluster, missing: Callable[[], str | None], *, what: str) -> None:
     """Wait while something is missing, as long as the cluster is well."""
-    until(missing, what=what, timeout=SECONDS, check=cluster.check)
+    until(missing, what=what, check=cluster.check)
 
 
 def with_image(pod: dict[str, Any], image: str, *, policy: str = "IfNotPresent") -> dict[str, Any]:

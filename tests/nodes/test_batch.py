@@ -147,6 +147,14 @@ def workloads(cluster: Cluster, namespace: str) -> dict[str, set[str]]:
     }
 
 
+def wait_until_workload_is(cluster: Cluster, namespace: str, name: str, condition: str) -> None:
+    def missing() -> str | None:
+        seen = workloads(cluster, namespace)
+        return None if condition in seen.get(name, set()) else f"workloads: {seen}"
+
+    wait_while(cluster, missing, what=f"{name} to be {condition}")
+
+
 def test_a_job_waits_until_its_queue_has_room(cluster: Cluster, queue: str, image: str) -> None:
     until_told = "until [ -e /tmp/end ]; do sleep 0.2; done"
     cluster.apply(job("first", queue, image, until_told))
@@ -159,7 +167,7 @@ def test_a_job_waits_until_its_queue_has_room(cluster: Cluster, queue: str, imag
         return None if "QuotaReserved" not in seen.get("second", {"QuotaReserved"}) else f"workloads: {seen}"
 
     wait_while(cluster, missing, what="the second Job to queue")
-    assert "Admitted" in workloads(cluster, queue)["first"]
+    wait_until_workload_is(cluster, queue, "first", "Admitted")
     cluster.kubectl("exec", f"--namespace={queue}", "job/first", "--", "touch", "/tmp/end")
     for name in ("first", "second"):
         cluster.wait_for(f"job/{name}", "condition=Complete", namespace=queue)
@@ -180,7 +188,7 @@ def test_a_train_job_is_admitted_and_becomes_a_job_set(cluster: Cluster, queue: 
     cluster.wait_for("trainjob/training", "condition=Complete", namespace=queue)
     job_set = get(cluster, "jobset.x-k8s.io/v1alpha2/jobsets", queue, "training")
     assert job_set["metadata"]["ownerReferences"][0]["kind"] == "TrainJob"
-    assert "Finished" in workloads(cluster, queue)["training"]
+    wait_until_workload_is(cluster, queue, "training", "Finished")
 
 
 def test_a_train_job_without_its_runtime_is_refused(cluster: Cluster, queue: str) -> None:
@@ -193,12 +201,7 @@ def test_a_train_job_without_its_runtime_is_refused(cluster: Cluster, queue: str
 
 def test_a_ray_job_is_accepted_queued_and_admitted(cluster: Cluster, queue: str) -> None:
     cluster.apply(ray_job(queue))
-
-    def missing() -> str | None:
-        seen = workloads(cluster, queue)
-        return None if "Admitted" in seen.get("analysis", set()) else f"workloads: {seen}"
-
-    wait_while(cluster, missing, what="the RayJob to be admitted")
+    wait_until_workload_is(cluster, queue, "analysis", "Admitted")
     wait_while(
         cluster,
         lambda: None if ray_clusters(cluster, queue) else "there is none",

@@ -71,7 +71,7 @@ def until_gone(known: traces.Known) -> None:
         found = traces.traces(known)
         return json.dumps(found, indent=1) if found else None
 
-    until(missing, what="the cluster to leave nothing", timeout=90)
+    until(missing, what="the cluster to leave nothing")
 
 
 def supervisor_of(cluster: Cluster) -> int:
@@ -112,7 +112,6 @@ def test_the_next_start_clears_what_even_the_sweeper_could_not() -> None:
         until(
             lambda: "its name is still held" if claims.is_claimed(cluster.name) else None,
             what="the killed cluster to be dead",
-            timeout=60,
         )
         assert "cgroups" in traces.traces(known)
     with running(ClusterSpec(size=Size.CONTROL), like="test-cleanup-next"):

@@ -16,7 +16,6 @@ from tests.devcluster.waiting import until
 from tests.nodes.gpu_setups import SETUPS, Expected
 from tests.nodes.pods import HELPER, build_pod
 
-SECONDS = 60
 FALLEN_OFF_THE_BUS = 79
 """Xid that makes the plugin give a card up; NVIDIA's "Xid Errors" table."""
 DEVICES = "NVIDIA_VISIBLE_DEVICES"
@@ -52,7 +51,7 @@ def wait_until_offers(node: GpuNode, offers: dict[str, int]) -> None:
         seen = {name: count for name, count in node.allocatable().items() if count}
         return None if seen == offers else f"offers {seen}, not {offers}"
 
-    until(missing, what=f"GPUs of {node.node.name}", timeout=SECONDS, check=node.cluster.check)
+    until(missing, what=f"GPUs of {node.node.name}", check=node.cluster.check)
 
 
 def gpu_pod(name: str, namespace: str, *, node: str, image: str, limits: dict[str, int]) -> dict[str, Any]:
@@ -186,7 +185,7 @@ def test_unequal_slices_under_single_say_why(gpu_1: GpuNode, switch: Callable[[E
         said = "more than one MIG device type present on node" in log.read_text()
         return None if said else "the plugin did not say so"
 
-    until(missing, what="the plugin's complaint", timeout=SECONDS)
+    until(missing, what="the plugin's complaint")
 
 
 def test_a_card_with_an_xid_is_not_offered_until_the_plugin_starts_again(
@@ -210,7 +209,7 @@ def test_a_card_with_an_xid_is_not_offered_until_the_plugin_starts_again(
             wanted = {card.uuid: "Unhealthy" if card.index == 2 else "Healthy" for card in cards}
             return None if health == wanted else f"the pod's devices are {health}"
 
-        until(missing, what="the pod to show the lost card", timeout=SECONDS)
+        until(missing, what="the pod to show the lost card")
     finally:
         gpu_1.control(Verb.START)
         wait_until_offers(gpu_1, {"nvidia.com/gpu": 4})

@@ -9,7 +9,7 @@ import pytest
 from tests.devcluster.addons.registry import Registry
 from tests.devcluster.cluster import Cluster
 from tests.devcluster.errors import CommandFailedError
-from tests.nodes.acting import run_in, wait_until_ready, wait_while, with_image
+from tests.nodes.acting import ask, eventually, fetch, run_in, wait_until_ready, wait_while, with_image
 from tests.nodes.pods import HELPER, PORT, build_pod, build_server
 
 SERVER_NODE, CLIENT_NODE = "gpu-1", "cpu-1"
@@ -31,20 +31,21 @@ def server(cluster: Cluster, namespace: str, image: str) -> str:
 
 
 def resolve(cluster: Cluster, namespace: str, name: str) -> str:
-    return run_in(cluster, namespace, "client", f"nslookup {name}")
+    """Ask the cluster's name service until it answers."""
+    return eventually(
+        cluster,
+        lambda: run_in(cluster, namespace, "client", f"nslookup {name}"),
+        what=f"{name} to be resolved",
+    )
 
 
-def fetch(cluster: Cluster, namespace: str, url: str) -> str:
-    # Debian's busybox crashes when wget is given its own time limit.
-    return run_in(cluster, namespace, "client", f"timeout 3 wget -q -O- {url}")
-
-
-def is_open(cluster: Cluster, namespace: str, url: str) -> bool:
-    """Whether a pod gets an answer; a denied one is refused or times out."""
+def failure(cluster: Cluster, namespace: str, url: str) -> str:
+    """Why the client gets no answer from a URL, or an empty string if it gets one."""
     try:
-        return fetch(cluster, namespace, url) == "web"
-    except CommandFailedError:
-        return False
+        fetch(cluster, namespace, "client", url)
+    except CommandFailedError as error:
+        return error.output
+    return ""
 
 
 def policy(name: str, namespace: str, spec: dict[str, Any]) -> dict[str, Any]:
@@ -57,8 +58,8 @@ def policy(name: str, namespace: str, spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_services_have_names(cluster: Cluster, namespace: str, server: str) -> None:
-    assert fetch(cluster, namespace, f"http://{server}/") == "web"
-    assert fetch(cluster, namespace, f"http://{server}.{namespace}.svc.cluster.local/") == "web"
+    assert ask(cluster, namespace, "client", f"http://{server}/") == "web"
+    assert ask(cluster, namespace, "client", f"http://{server}.{namespace}.svc.cluster.local/") == "web"
 
 
 def test_the_api_server_has_its_name(cluster: Cluster, namespace: str, server: str) -> None:
@@ -67,9 +68,13 @@ def test_the_api_server_has_its_name(cluster: Cluster, namespace: str, server: s
 
 
 def test_an_unknown_name_is_unknown(cluster: Cluster, namespace: str, server: str) -> None:
-    with pytest.raises(CommandFailedError) as error:
-        fetch(cluster, namespace, f"http://nobody.{namespace}.svc.cluster.local/")
-    assert "bad address" in error.value.output
+    url = f"http://nobody.{namespace}.svc.cluster.local/"
+
+    def missing() -> str | None:
+        said = failure(cluster, namespace, url)
+        return None if "bad address" in said else said or "somebody answers"
+
+    wait_while(cluster, missing, what="the name to be unknown")
 
 
 def test_denied_traffic_stops_and_allowed_traffic_flows(
@@ -77,14 +82,13 @@ def test_denied_traffic_stops_and_allowed_traffic_flows(
 ) -> None:
     path = f"/api/v1/namespaces/{namespace}/pods/web"
     url = f"http://{cluster.get(path)['status']['podIP']}:{PORT}/"
-    assert is_open(cluster, namespace, url)
+    assert ask(cluster, namespace, "client", url) == "web"
     cluster.apply(policy("deny", namespace, {"podSelector": {}, "policyTypes": ["Ingress"]}))
     wait_while(
-        cluster, lambda: "it answers" if is_open(cluster, namespace, url) else None, what="traffic to stop"
+        cluster, lambda: None if failure(cluster, namespace, url) else "it answers", what="traffic to stop"
     )
+    assert ask(cluster, namespace, "web", f"http://127.0.0.1:{PORT}/") == "web", "the server itself is well"
     allowed = {"from": [{"podSelector": {"matchLabels": {"app": "client"}}}], "ports": [{"port": PORT}]}
     spec = {"podSelector": {"matchLabels": {"app": "web"}}, "policyTypes": ["Ingress"], "ingress": [allowed]}
     cluster.apply(policy("allow-client", namespace, spec))
-    wait_while(
-        cluster, lambda: None if is_open(cluster, namespace, url) else "no answer", what="traffic to flow"
-    )
+    assert ask(cluster, namespace, "client", url) == "web"

@@ -13,7 +13,8 @@ import pytest
 from tests.devcluster.api import is_ready
 from tests.devcluster.cluster import Cluster
 from tests.devcluster.control import Verb
-from tests.devcluster.waiting import until
+from tests.devcluster.waiting import PATIENCE_SECONDS, until
+from tests.nodes.acting import ask, wait_while
 from tests.nodes.pods import HELPER, PORT, RESTRICTED, build_pod, build_server
 
 
@@ -43,13 +44,6 @@ def start(cluster: Cluster, namespace: str, *objects: dict[str, Any]) -> None:
     for item in objects:
         if item["kind"] == "Pod":
             cluster.wait_for(f"pod/{item['metadata']['name']}", "condition=Ready", namespace=namespace)
-
-
-def ask(cluster: Cluster, namespace: str, pod: str, url: str) -> str:
-    """What a pod gets from a URL."""
-    # Not `wget -T`: with it, Debian's static busybox ends by a segmentation fault.
-    wget = ("timeout", "10", "wget", "-q", "-O-", url)
-    return cluster.kubectl("exec", f"--namespace={namespace}", pod, "--", *wget).strip()
 
 
 def pod_address(cluster: Cluster, namespace: str, pod: str) -> str:
@@ -102,7 +96,7 @@ def test_a_service_is_reached_from_pods_and_from_the_host(cluster: Cluster, rest
     url = f"http://{service_address(cluster, restricted, 'server')}/"
     for name in cluster.nodes:
         assert ask(cluster, restricted, f"client-{name}", url) == "server"
-    assert httpx.get(url, trust_env=False).text.strip() == "server"
+    assert httpx.get(url, trust_env=False, timeout=PATIENCE_SECONDS).text.strip() == "server"
 
 
 class Hello(http.server.BaseHTTPRequestHandler):
@@ -152,7 +146,12 @@ def test_logs_of_a_container_are_read_through_the_api(cluster: Cluster, restrict
         restricted,
         build_pod("talker", restricted, node=first, command=["sh", "-c", "echo hello; exec sleep infinity"]),
     )
-    assert cluster.kubectl("logs", f"--namespace={restricted}", "talker").strip() == "hello"
+
+    def missing() -> str | None:
+        said = cluster.kubectl("logs", f"--namespace={restricted}", "talker").strip()
+        return None if said == "hello" else f"the log is {said!r}"
+
+    wait_while(cluster, missing, what="the container to speak")
 
 
 def test_a_killed_kubelet_makes_its_node_not_ready_until_it_is_started_again(cluster: Cluster) -> None:
@@ -162,7 +161,7 @@ def test_a_killed_kubelet_makes_its_node_not_ready_until_it_is_started_again(clu
         return is_ready(cluster.get(f"/api/v1/nodes/{name}"))
 
     cluster.control(Verb.KILL, f"{name}/kubelet")
-    until(lambda: "it is Ready" if readiness() else None, what=f"{name} to be lost", timeout=120)
+    until(lambda: "it is Ready" if readiness() else None, what=f"{name} to be lost")
     cluster.control(Verb.START, f"{name}/kubelet")
-    until(lambda: None if readiness() else "it is not Ready", what=f"{name} to be back", timeout=120)
+    until(lambda: None if readiness() else "it is not Ready", what=f"{name} to be back")
     cluster.check()

@@ -139,8 +139,13 @@ def test_a_hanging_pull_goes_on_when_the_registry_does(
     registry.faults.set(Fault(kind=Kind.BLOBS, repository=repository(fresh), hang=True))
     cluster.apply(pod_of(fresh, namespace))
     wait_for_event(cluster, namespace, "puller", "Pulling", fresh)
-    (container,) = cluster.get(f"/api/v1/namespaces/{namespace}/pods/puller")["status"]["containerStatuses"]
-    assert container["state"] == {"waiting": {"reason": "ContainerCreating"}}
+
+    def missing() -> str | None:
+        status = cluster.get(f"/api/v1/namespaces/{namespace}/pods/puller")["status"]
+        states = [container["state"] for container in status.get("containerStatuses", [])]
+        return None if states == [{"waiting": {"reason": "ContainerCreating"}}] else f"states {states}"
+
+    wait_while(cluster, missing, what="the pod to say that it waits")
     registry.faults.clear()
     wait_until_ready(cluster, namespace, "puller")
 

@@ -22,7 +22,6 @@ from tests.devcluster.gpu.setup import GpuSetup
 from tests.devcluster.waiting import until
 from tests.nodes.pods import HELPER, build_pod
 
-SECONDS = 120
 CARDS = 2
 PRODUCT = "NVIDIA-H200"
 SHARED = {"product": PRODUCT, "replicas": 4}
@@ -118,7 +117,7 @@ def test_a_node_of_each_pool_offers_what_the_catalog_says(
         seen = {name: count for name, count in node.allocatable().items() if count}
         return None if seen == meant(gpu) else f"offers {seen}, not {meant(gpu)}"
 
-    until(missing, what=f"GPUs of pool {pool}", timeout=SECONDS, check=node.cluster.check)
+    until(missing, what=f"GPUs of pool {pool}", check=node.cluster.check)
 
 
 def cut(rendered: dict[str, dict[str, str]], pool: str) -> Any:

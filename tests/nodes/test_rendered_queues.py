@@ -20,7 +20,6 @@ from tests.devcluster.waiting import until
 CATALOG = Path(__file__).parents[1] / "golden" / "catalog.yaml"
 SPEC = {"size": "nodes", "nodes": [{"name": "cpu-1"}], "addons": ["registry", "dns", "kueue"]}
 TEAMS = {"nlp": "team-nlp", "vision": "team-vision"}
-SECONDS = 120
 Submit = Callable[[str, str, dict[str, str]], None]
 
 
@@ -87,7 +86,7 @@ def wait_until_admitted(cluster: Cluster, team: str, name: str) -> dict[str, Any
         seen = cluster.get(f"/apis/batch/v1/namespaces/{TEAMS[team]}/jobs/{name}")
         return None if not seen["spec"]["suspend"] else f"{name} waits: {reserved(cluster, team, name)}"
 
-    until(missing, what=f"{name} to be admitted", timeout=SECONDS, check=cluster.check)
+    until(missing, what=f"{name} to be admitted", check=cluster.check)
     made: dict[str, Any] = cluster.get(f"/apis/batch/v1/namespaces/{TEAMS[team]}/jobs/{name}")
     return dict(made["spec"]["template"]["spec"])
 
@@ -98,7 +97,7 @@ def wait_until_held(cluster: Cluster, team: str, name: str, reason: str) -> None
         held = seen is not None and seen["status"] == "False" and reason in seen["message"]
         return None if held else f"{name}: {seen}"
 
-    until(missing, what=f"{name} to be held back", timeout=SECONDS, check=cluster.check)
+    until(missing, what=f"{name} to be held back", check=cluster.check)
 
 
 def test_a_team_gets_what_its_quota_says_and_no_more(queues: Cluster, submit: Submit) -> None:

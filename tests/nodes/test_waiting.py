@@ -19,7 +19,7 @@ from hub_ext.quota.verdicts import Fault as Whose
 from tests.devcluster.addons.faults import Fault, Kind
 from tests.devcluster.addons.registry import Registry
 from tests.devcluster.cluster import Cluster
-from tests.nodes.acting import wait_until_ready, wait_while, with_image
+from tests.nodes.acting import wait_for_event, wait_until_ready, wait_while, with_image
 from tests.nodes.pods import HELPER, build_pod
 
 NODE = "cpu-1"
@@ -200,6 +200,7 @@ def test_a_start_taken_apart(cluster: Cluster, namespace: str, fresh: str) -> No
     cluster.apply(pod_of(namespace, fresh))
     wait_until_ready(cluster, namespace, NAME)
     wait_until_told(cluster, namespace, WaitReason.RUNNING)
+    wait_for_event(cluster, namespace, NAME, "Started")  # a kubelet's events come in order, after the status
     pod, events, now = seen(cluster, namespace)
     node = read_node(cluster.get(f"/api/v1/nodes/{NODE}"))
     made = split(pod, events, requested=pod.created, ended=now, node=node)

@@ -16,3 +16,8 @@ def read_time(text: str | None) -> datetime | None:
         return None
     moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def in_utc(moment: datetime) -> datetime:
+    """Give a time as aware UTC; one without zone is UTC, as the hub's are."""
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)

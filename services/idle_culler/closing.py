@@ -1,0 +1,63 @@
+"""The last step before a stop: save what is open, and wait for it within bounds.
+
+Pure: no clock, no network.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from hub_ext.protocol import State as Told
+
+from .reasons import Reason
+from .track import Saving, Track
+from .verdict import Action, Scene, Verdict
+
+PAGE_SECONDS: Final = 90.0
+"""A page that told about its documents within this time is taken to be open."""
+SAVED_SECONDS: Final = 300.0
+"""How long a save holds good for a stop that was put off."""
+
+
+def save_then_stop(scene: Scene, track: Track, reason: Reason, *, patient: bool) -> tuple[Verdict, Track]:
+    """Ask for a save where a page is open that can do it, then stop.
+
+    Parameters
+    ----------
+    patient
+        A save that fails puts off the stop by `Limits.unsaved_delay`.
+    """
+    stop = scene.say(Told.STOPPING, reason, action=Action.STOP)
+    acts = scene.pace.acts or bool(track.stop_by)
+    track = _forget_old_save(scene, track)
+    if track.saving is None:
+        if not acts or not can_save(scene):
+            return stop, track
+        track = replace(
+            track, saving=Saving(id=f"{track.keeps}-{int(scene.now.timestamp())}", asked=scene.now)
+        )
+        return scene.say(Told.SAVING, reason, action=Action.SAVE), track
+    saving = track.saving
+    bound = scene.limits.unsaved_delay if saving.failed and patient else scene.limits.save_within
+    is_done = saving.done is not None and not saving.failed
+    if is_done or (scene.now - saving.asked).total_seconds() >= bound:
+        return stop, track
+    wait = scene.say(Told.SAVING, reason, action=Action.SAVE)
+    return (replace(wait, held=Reason.UNSAVED) if saving.failed else wait), track
+
+
+def can_save(scene: Scene) -> bool:
+    """Say whether a page is open that can save documents."""
+    agent = scene.facts.agent
+    if agent is None or agent.lab_seconds is None or agent.unsaved is None:
+        return False
+    return (scene.now - agent.at).total_seconds() + agent.lab_seconds <= PAGE_SECONDS
+
+
+def _forget_old_save(scene: Scene, track: Track) -> Track:
+    saving = track.saving
+    if saving is None or saving.done is None or saving.failed:
+        return track
+    is_old = (scene.now - saving.done).total_seconds() > SAVED_SECONDS
+    return replace(track, saving=None) if is_old else track

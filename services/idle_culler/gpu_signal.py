@@ -1,0 +1,92 @@
+"""GPUs as Prometheus knows them, independently of the user.
+
+Source of the rules: `DCGM_FI_DEV_GPU_UTIL` is not provided for slices of a card; either meter can be stuck at
+zero; a window's largest value also comes from an exporter that died in it.
+
+Pure: no clock, no network.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .facts import Facts, GpuFacts, GpuReading
+from .policy import Thresholds
+from .reasons import Reason
+from .signal import Signal, Source, Value, window_start
+
+CONTRADICTION: Final = 0.5
+"""Where one of two meters of a card shows nothing and the other more than this, one of them is broken."""
+
+Judged = tuple[Value, Reason]
+
+
+def gpu_signal(facts: Facts, thresholds: Thresholds) -> Signal:
+    """Judge all GPUs of the pod: idle only if each of them is, for the whole window."""
+    readings = facts.gpu
+    if facts.pod is None:
+        return Signal(source=Source.GPU, value=Value.UNKNOWN, reason=Reason.NO_POD)
+    if readings is None or facts.at - readings.at > thresholds.stale_after:
+        return Signal(source=Source.GPU, value=Value.UNKNOWN, reason=Reason.NO_METRICS)
+    asked = sum(facts.pod.devices.values())
+    judged = [judge_gpu(one, thresholds) for one in readings.gpus]
+    value, reason = _all(readings, judged, asked)
+    total = max(asked, len(judged))
+    number = sum(one is value for one, _ in judged) if judged else 0
+    since = window_start(facts, readings.at, readings.window_seconds) if value is Value.IDLE else None
+    return Signal(
+        source=Source.GPU,
+        value=value,
+        reason=reason,
+        at=readings.at,
+        since=since,
+        subject=f"{number} of {total}" if total > 1 else "",
+    )
+
+
+def _all(readings: GpuFacts, judged: list[Judged], asked: int) -> Judged:
+    """Give what the single GPUs come to: any that works, else any that is not known, else idle."""
+    if not judged:
+        return Value.UNKNOWN, Reason.LABELS_BROKEN if readings.labels_broken else Reason.NO_GPU_READINGS
+    for wanted in (Value.BUSY, Value.UNKNOWN):
+        found = next((one for one in judged if one[0] is wanted), None)
+        if found is not None:
+            return found
+    # Several shares may be of one card; whole cards and slices each have a row of their own.
+    if len(judged) < asked and not any(one.shared for one in readings.gpus):
+        return Value.UNKNOWN, Reason.GPUS_MISSING
+    return Value.IDLE, Reason.GPU_QUIET
+
+
+def judge_gpu(reading: GpuReading, thresholds: Thresholds) -> Judged:
+    """Judge one card or slice.
+
+    The largest value of the window decides, not the mean: one burst in half an hour is work.
+    """
+    meters = [] if reading.shared or reading.engine is None else [reading.engine]
+    if reading.utilization is not None and not reading.slice:
+        meters.append(reading.utilization)
+    reason = _doubt(reading, meters, thresholds)
+    if reason in _EVEN_IF_BUSY or (reason and max(meters) < thresholds.gpu):
+        return Value.UNKNOWN, reason
+    if max(meters) >= thresholds.gpu:
+        return Value.BUSY, Reason.GPU_ACTIVE
+    return Value.IDLE, Reason.GPU_QUIET
+
+
+_EVEN_IF_BUSY: Final = frozenset({Reason.NOT_ATTRIBUTED, Reason.NO_GPU_READINGS, Reason.METERS_DISAGREE})
+"""Doubts that outweigh a reading that shows work; the others only forbid to take a zero for idleness."""
+
+
+def _doubt(reading: GpuReading, meters: list[float], thresholds: Thresholds) -> Reason | None:
+    if reading.unmapped:
+        return Reason.NOT_ATTRIBUTED
+    if not meters:
+        return Reason.NO_GPU_READINGS
+    if min(meters) < thresholds.gpu and max(meters) > CONTRADICTION:
+        return Reason.METERS_DISAGREE
+    if reading.age_seconds is None or reading.age_seconds > thresholds.stale_after.total_seconds():
+        return Reason.GPU_STALE
+    if reading.coverage is None or reading.coverage < thresholds.coverage:
+        return Reason.GPU_GAPS
+    return None

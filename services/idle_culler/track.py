@@ -1,0 +1,133 @@
+"""What is remembered about one session of a server, and the clocks that run in it.
+
+A clock advances only between two moments that were both seen idle, one soon after the other. It stands still
+while anything is unknown, and while nobody looked; work sets it back to zero.
+
+Pure: no clock, no network.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import ClassVar, Final
+
+from pydantic import ConfigDict, TypeAdapter
+
+from .combine import State
+from .facts import CONFIG, Moment
+from .signal import Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saving:
+    """A request to save the open documents."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = CONFIG
+
+    id: str
+    asked: Moment
+    done: Moment | None = None
+    """When the page confirmed."""
+    failed: tuple[str, ...] = ()
+    """Documents that could not be saved."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Track:
+    """One session: the time from a start of a server to its stop."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = CONFIG
+
+    user: str
+    server: str = ""
+    started: Moment | None = None
+    """Tells this session from the next one of the same name."""
+    idle_seconds: float = 0.0
+    value: Value = Value.UNKNOWN
+    """At the last look."""
+    seen: Moment | None = None
+    """When that was."""
+    disputed_seconds: float = 0.0
+    """How long nothing but the user's word has spoken for work."""
+    idle_warned: int = 0
+    """Warnings of the idle limit that were given since it last worked."""
+    session_warned: tuple[Moment, ...] = ()
+    """When each warning of the session's end was given."""
+    pretended: bool = False
+    """Warnings were only counted, not given: nothing was to be stopped."""
+    keep_until: Moment | None = None
+    keeps: int = 0
+    """Times that Keep was pressed."""
+    extra_seconds: float = 0.0
+    """That Keep has added to the longest session."""
+    saving: Saving | None = None
+    stop_by: str = ""
+    """Who asked to stop it now: ``user``, ``admin`` or nobody."""
+    stop_save: bool = False
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.user, self.server
+
+
+TRACKS: Final = TypeAdapter(tuple[Track, ...])
+
+
+def advance(track: Track, state: State, now: datetime, *, longest_gap: float, cap: float | None) -> Track:
+    """Bring the clocks up to `now`.
+
+    Parameters
+    ----------
+    longest_gap
+        Seconds between two looks; over a longer gap nobody knows what happened, and no clock advances.
+    cap
+        Most seconds that the dispute clock needs to count; None for as many as come.
+    """
+    elapsed = (now - track.seen).total_seconds() if track.seen else 0.0
+    passed = elapsed if 0 < elapsed <= longest_gap else 0.0
+    looked = replace(track, value=state.value, seen=now, disputed_seconds=_dispute(track, state, passed, cap))
+    if state.value is Value.UNKNOWN:
+        return looked
+    if state.value is Value.BUSY:
+        return replace(looked, idle_seconds=0.0, idle_warned=0, saving=_unless_session(looked))
+    counted = track.idle_seconds + (passed if track.value is Value.IDLE else 0.0)
+    return replace(looked, idle_seconds=max(counted, _vouched(track, state, now)))
+
+
+def _vouched(track: Track, state: State, now: datetime) -> float:
+    """Give how long the sources themselves say that it is idle; once warned, only what was seen counts."""
+    return (now - state.since).total_seconds() if state.since and not track.idle_warned else 0.0
+
+
+def _dispute(track: Track, state: State, passed: float, cap: float | None) -> float:
+    if not state.disputed:
+        return track.disputed_seconds if state.value is Value.UNKNOWN else 0.0
+    counted = track.disputed_seconds + passed
+    return counted if cap is None else min(counted, cap)
+
+
+def _unless_session(track: Track) -> Saving | None:
+    """Work calls off a save before an idle stop, but not one before the session's end or a wish to stop."""
+    return track.saving if track.session_warned or track.stop_by else None
+
+
+def wait_for_warning(track: Track, *, limit: float, left: float) -> Track:
+    """Hold the idle clock so that `left` seconds remain until a warning of that lead was given."""
+    return replace(track, idle_seconds=min(track.idle_seconds, limit - left))
+
+
+def keep(track: Track, now: datetime, *, seconds: float, extends_session: bool) -> Track:
+    """Note that the user keeps the server: warnings begin anew, and so does the idle clock."""
+    return replace(
+        track,
+        keep_until=now + timedelta(seconds=seconds),
+        keeps=track.keeps + 1,
+        extra_seconds=track.extra_seconds + (seconds if extends_session else 0.0),
+        idle_seconds=0.0,
+        idle_warned=0,
+        session_warned=() if extends_session else track.session_warned,
+        saving=None,
+        stop_by="",
+        stop_save=False,
+    )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..catalog.compose import Workspace
-from ..catalog.model import Catalog, Quota
+from ..catalog.model import Catalog
 from ..quota.arithmetic import Resources
 from ..quota.demand import Weights, asked_by
 from ..quota.namespace import expect
@@ -34,15 +34,12 @@ class Rules:
 
     catalog: Catalog
     weights: Weights
-    cluster: Quota | None = None
-    """Bounds all users together."""
-
     _limits: dict[str, tuple[Limit, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def limits(self, team: str) -> tuple[Limit, ...]:
         """Give the limits that apply to members of a team; a catalog does not change, so once is enough."""
         if team not in self._limits:
-            self._limits[team] = limits_for(self.catalog, team, cluster=self.cluster)
+            self._limits[team] = limits_for(self.catalog, team)
         return self._limits[team]
 
 
@@ -151,7 +148,7 @@ def parts(offer: Offer) -> tuple[str, ...]:
         room_text(Scope.USER, offer.room.user),
         room_text(Scope.TEAM, offer.room.team),
         room_text(Scope.CLUSTER, offer.room.cluster),
-        start_text(offer.warmth, offer.usual, offer.availability.supply),
+        start_text(offer.warmth, offer.usual, offer.availability.supply) if offer.allowed else "",
     )
     return tuple(part for part in found if part)
 

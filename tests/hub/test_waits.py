@@ -8,7 +8,7 @@ import re
 
 from tests.devcluster.kube import KubeCluster
 from tests.devcluster.waiting import until
-from tests.hub.harness import SPAWN_SECONDS, Hub
+from tests.hub.harness import IS_5, SPAWN_SECONDS, Hub
 
 IMAGE = "registry.example.com/base@sha256:" + "1" * 64
 
@@ -77,6 +77,8 @@ def test_an_image_that_does_not_exist_ends_the_start_at_once(
         page = browser.client.get(f"{hub.base}/spawn-pending/{member}")
     assert page.status_code < 500
     assert last in html.unescape(page.text)
+    assert "The workspace did not start" in page.text
+    assert f'href="/base/hub/spawn/{member}' in page.text
     assert "reason=image-not-found" in hub.log
     hub.check()
 
@@ -84,6 +86,11 @@ def test_an_image_that_does_not_exist_ends_the_start_at_once(
 def test_when_the_time_is_over_the_last_wait_is_told(hub: Hub, member: str) -> None:
     before = len(hub.log)
     assert hub.start_server(member, {"profile": "stuck-briefly"}).status_code in {201, 202}
+    with hub.browser(member) as browser:
+        page = html.unescape(browser.client.get(f"{hub.base}/spawn-pending/{member}").text)
+        assert "Starting Has no node, and little time" in page
+        assert ('id="gw-cancel"' in page) is not IS_5
+        assert 'http-equiv="refresh"' in page, "without script it looks again by itself"
     *told, last = messages(hub, member)
     assert told[0] == "Server requested"
     assert len(told) > 1

@@ -1,4 +1,4 @@
-"""What may I start: the page's facts for programs, to those who may ask, and the hub's pages in our words."""
+"""What may I start: the page's facts for programs, to those who may ask."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import httpx
 import pytest
 
 from hub_ext.form.answer import Offered, WorkspaceList
-from tests.devcluster.waiting import until
-from tests.hub.harness import IS_5, SPAWN_SECONDS, Browser, Hub, checked_on
+from tests.hub.harness import Browser, Hub, checked_on
 
 
 def ask(hub: Hub, user: str, token: str | None, query: str = "") -> httpx.Response:
@@ -49,6 +48,7 @@ def test_one_s_own_token_and_cookie_say_what_the_page_says(hub: Hub, member: str
         without = browser.client.get(
             f"{hub.base}/api/users/{member}/workspaces", headers={"Sec-Fetch-Mode": "cors"}
         )
+    assert "<h1>Choose a workspace</h1>" in page
     assert workspaces(by_cookie) == found
     assert by_cookie.headers["Cache-Control"] == "no-store"
     assert without.status_code == 403
@@ -113,22 +113,3 @@ def test_no_setting_of_a_pod_and_no_reference_of_an_image_is_told(hub: Hub, memb
     assert json.loads(text)["workspaces"]
     for hidden in ("TRICKY", "sha256", "registry.example.com", "nodeSelector", "CC-1", hub.token):
         assert hidden not in text
-
-
-def test_the_pages_before_during_and_after_a_start_are_ours(hub: Hub, member: str) -> None:
-    with hub.browser(member) as browser:
-        assert "<h1>Choose a workspace</h1>" in browser.spawn_page().text
-        browser.post_form({"profile": "stuck-briefly@1"})
-        pending = browser.client.get(f"{hub.base}/spawn-pending/{member}")
-        assert "Starting Has no node, and little time" in html.unescape(pending.text)
-        assert ('id="gw-cancel"' in pending.text) is not IS_5
-        assert 'http-equiv="refresh"' in pending.text, "without script it looks again by itself"
-
-        def waiting() -> str | None:
-            return "it is pending" if (hub.server(member) or {}).get("pending") else None
-
-        until(waiting, what="the start to be given up", timeout=SPAWN_SECONDS)
-        failed = browser.client.get(f"{hub.base}/spawn-pending/{member}")
-        assert "The workspace did not start" in failed.text
-        assert "Spawn failed" not in failed.text
-        assert f'href="/base/hub/spawn/{member}' in failed.text

@@ -16,8 +16,9 @@
   }
 
   function tick() {
-    if (!over && current >= 0) {
-      steps[current].querySelector(".gw-took").textContent = span(Date.now() - begun);
+    const took = Date.now() - begun;
+    if (!over && steps[current] && took >= 1000) {
+      steps[current].querySelector(".gw-took").textContent = span(took);
     }
   }
 
@@ -31,20 +32,21 @@
     steps.forEach((step, index) => {
       step.classList.toggle("gw-done", index < number);
       step.classList.toggle("gw-current", index === number);
-      step.toggleAttribute("aria-current", index === number);
       if (index === number) {
         step.setAttribute("aria-current", "step");
+      } else {
+        step.removeAttribute("aria-current");
       }
     });
     tick();
   }
 
   function tell(text, kind) {
+    now.className = `gw-now${kind ? ` gw-${kind}` : ""}`;
     if (now.textContent === text) {
       return;
     }
     now.textContent = text;
-    now.className = `gw-now${kind ? ` gw-${kind}` : ""}`;
     const line = document.createElement("li");
     const time = document.createElement("time");
     time.textContent = new Date().toLocaleTimeString();
@@ -87,6 +89,12 @@
     }
     if (event.message && event.stage) {
       tell(event.message, event.warning ? "warning" : "");
+    }
+  };
+  // The browser asks again by itself, except where the hub has nothing to tell any more.
+  events.onerror = () => {
+    if (events.readyState === EventSource.CLOSED && !over) {
+      setTimeout(() => window.location.reload(), 3000);
     }
   };
   go(0);

@@ -1,0 +1,78 @@
+"""Pulls that are under way, and whether there is room for one more.
+
+Pure: no clock, no network.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from .facts import registry_of
+from .picture import Picture
+from .reasons import Blame, Hold
+from .settings import Limits
+from .troubles import Key
+from .wants import Want
+
+
+class Flight:
+    """What may be fetching at this moment, plus what was decided since."""
+
+    def __init__(self, picture: Picture, limits: Limits) -> None:
+        self._limits, self._pools_of = limits, picture.layout.pools_of
+        self.total = 0
+        self._by_registry: Counter[str] = Counter()
+        self._by_pool: Counter[str] = Counter()
+        self._by_want: Counter[str] = Counter()
+        self._nodes: set[str] = set()
+        self._pins = len(picture.pods)
+        for pod in picture.pods:
+            if pod.in_flight:
+                self._count(pod.want, pod.node, registry_of(pod.image))
+
+    def begin(self, want: Want, node: str) -> None:
+        """Count one more pull."""
+        self._pins += 1
+        self._count(want.id, node, want.registry)
+
+    def _count(self, want: str, node: str, registry: str) -> None:
+        """Count a pull in everything that it burdens: a node may be part of several pools."""
+        self.total += 1
+        self._by_registry[registry] += 1
+        self._by_pool.update(self._pools_of.get(node, ()))
+        self._by_want[want] += 1
+        self._nodes.add(node)
+
+    def full(self, want: Want, node: str) -> Hold | None:
+        """Say which limit one more pull would break."""
+        limits, registry = self._limits, want.registry
+        if self.total >= limits.total:
+            return Hold.TOTAL_LIMIT
+        if node in self._nodes:
+            return Hold.NODE_BUSY
+        if self._by_registry[registry] >= limits.of_registry(registry):
+            return Hold.REGISTRY_LIMIT
+        if any(self._by_pool[pool] >= limits.per_pool for pool in self._pools_of.get(node, ())):
+            return Hold.POOL_LIMIT
+        return Hold.PINS_FULL if self._pins >= limits.pins else None
+
+    def tries(self, want: str) -> bool:
+        """Say whether an image is being fetched anywhere."""
+        return self._by_want[want] > 0
+
+    def depends(self, key: Key) -> bool:
+        """Say whether a pull is under way that shows whether something works again."""
+        blame, name = key
+        match blame:
+            case Blame.ALL:
+                return self.total > 0
+            case Blame.REGISTRY:
+                return self._by_registry[name] > 0
+            case Blame.IMAGE:
+                return self.tries(name)
+            case Blame.PLATFORM:
+                return self.tries(name.rpartition("/")[0])
+            case Blame.NODE:
+                return name in self._nodes
+            case Blame.PAIR:
+                return False

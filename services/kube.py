@@ -148,6 +148,22 @@ class Kube:
         except NotFoundError:
             return None
 
+    async def text(self, path: str, **params: str) -> str:
+        """Read what is no JSON, such as the log of a pod."""
+
+        async def ask() -> str:
+            with own_errors(path):
+                response = await self._send("GET", path, params, accept="*/*")
+                try:
+                    found = await response.text(errors="replace")
+                finally:
+                    response.release()
+                if response.status != HTTPStatus.OK:
+                    raise error_of(path, response.status, found)
+                return found
+
+        return await persistently(ask)
+
     async def list(self, path: str, **params: str) -> Listing:
         """List a collection as it was at one moment; `params` in the API's words, such as `labelSelector`.
 
@@ -276,13 +292,20 @@ class Kube:
             return found
 
     async def _send(
-        self, method: str, path: str, query: Mapping[str, str], body: Any = None, content: str = ""
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Any = None,
+        content: str = "",
+        *,
+        accept: str = "application/json",
     ) -> aiohttp.ClientResponse:
         response: aiohttp.ClientResponse = await self.api.call_api(
             path,
             method,
             query_params=list(query.items()),
-            header_params={"Accept": "application/json", **({"Content-Type": content} if content else {})},
+            header_params={"Accept": accept, **({"Content-Type": content} if content else {})},
             body=body,
             auth_settings=["BearerToken"],
             _preload_content=False,

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from .times import read_time
 
-KINDS: Final = frozenset({"Pod", "PersistentVolumeClaim", "Workload"})
+KINDS: Final = frozenset({"Pod", "PersistentVolumeClaim", "Workload", "Job", "TrainJob", "RayJob"})
 """Kinds of objects whose events explain a wait."""
 PER_OBJECT: Final = 60
 """Events kept for one object; one start makes about ten."""

@@ -1,0 +1,233 @@
+"""Packing a working folder, and looking into what was packed.
+
+The same files give the same archive, byte for byte, so that an unchanged folder is uploaded and kept once.
+
+Shell: reads files.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, Final
+
+from pathspec import GitIgnoreSpec
+
+from .snapshot import (
+    IGNORE_FILE,
+    SEARCHED,
+    Limits,
+    Member,
+    MemberKind,
+    check_member,
+    check_total,
+    credential,
+    find_credential,
+    ignore_rules,
+)
+from .verdicts import RefusalReason, RunRefusedError
+
+_MEMORY: Final = 8 * 1024 * 1024
+_CHUNK: Final = 1024 * 1024
+_LARGEST_NOTEBOOK: Final = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed:
+    """An archive that is ready to be sent."""
+
+    file: IO[bytes]
+    sha256: str
+    size: int
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """What is in an archive that keeps the rules."""
+
+    files: tuple[str, ...]
+    size: int
+    """Bytes, unpacked."""
+    kernels: Mapping[str, str | None] = field(default_factory=dict)
+    """Kernel that each notebook names; None where it names none."""
+
+
+def pack(folder: Path, limits: Limits | None = None) -> Packed:
+    """Pack a folder without what is ignored.
+
+    Raises
+    ------
+    RunRefusedError
+        It is too large, or holds credentials, or something that is neither file, folder nor link.
+    """
+    bounds = limits or Limits()
+    found = list(_walk(folder, _rules(folder)))
+    sizes = sorted(((member.size, member.path) for member in found), reverse=True)
+    check_total(len(found), sum(size for size, _ in sizes), bounds, largest=sizes)
+    for member in found:
+        check_member(member)
+    file: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_MEMORY)  # noqa: SIM115
+    with (
+        gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as squeezed,
+        tarfile.open(fileobj=squeezed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        for member in found:
+            _add(archive, folder, member)
+    size = file.tell()
+    digest = sha256_of(file)
+    files = tuple(member.path for member in found if member.kind is MemberKind.FILE)
+    return Packed(file=file, sha256=digest, size=size, files=files)
+
+
+def _rules(folder: Path) -> GitIgnoreSpec:
+    for name in (IGNORE_FILE, ".gitignore"):
+        file = folder / name
+        if file.is_file():
+            return ignore_rules(file.read_text(encoding="utf-8", errors="replace").splitlines())
+    return ignore_rules(())
+
+
+def _walk(folder: Path, rules: GitIgnoreSpec) -> Iterator[Member]:
+    """Give what is not ignored, in a fixed order; ignored folders are not entered."""
+    for root, folders, files in os.walk(folder):
+        here = PurePosixPath(Path(root).relative_to(folder).as_posix())
+        links = [name for name in folders if (Path(root) / name).is_symlink()]
+        folders[:] = sorted(
+            name for name in folders if name not in links and not rules.match_file(f"{here / name}/")
+        )
+        for name in sorted([*files, *links]):
+            path = str(here / name)
+            if not rules.match_file(path):
+                yield _member(Path(root) / name, path)
+
+
+def _member(file: Path, path: str) -> Member:
+    if file.is_symlink():
+        return Member(path=path, kind=MemberKind.LINK, target=str(file.readlink()))
+    if file.is_file():
+        return Member(path=path, kind=MemberKind.FILE, size=file.stat().st_size)
+    return Member(path=path, kind=MemberKind.OTHER)
+
+
+def _add(archive: tarfile.TarFile, folder: Path, member: Member) -> None:
+    info = tarfile.TarInfo(member.path)
+    if member.kind is MemberKind.LINK:
+        info.type, info.linkname = tarfile.SYMTYPE, member.target
+        archive.addfile(info)
+        return
+    file = folder / member.path
+    info.mode = 0o755 if os.access(file, os.X_OK) else 0o644
+    with file.open("rb") as content:
+        if what := find_credential(content.read(SEARCHED)):
+            raise credential(member.path, what)
+        # The size at this moment: a file that still grows is cut, not a broken archive.
+        info.size = os.fstat(content.fileno()).st_size
+        content.seek(0)
+        archive.addfile(info, content)
+
+
+def inspect(file: IO[bytes], limits: Limits | None = None) -> Contents:
+    """Look into an archive that somebody sent, member by member; nothing is unpacked onto a disk.
+
+    Raises
+    ------
+    RunRefusedError
+        Not an archive, or one that breaks the rules.
+    """
+    bounds = limits or Limits()
+    files: list[str] = []
+    kernels: dict[str, str | None] = {}
+    members, size = 0, 0
+    try:
+        with tarfile.open(fileobj=_Bounded(file, bounds), mode="r|gz") as archive:
+            for info in archive:
+                members, size = members + 1, size + info.size
+                check_total(members, size, bounds)
+                member = _read_member(info)
+                check_member(member)
+                if member.kind is not MemberKind.FILE:
+                    continue
+                files.append(member.path)
+                _look_into(archive, info, kernels)
+    except (tarfile.TarError, EOFError, OSError, zlib.error, UnicodeError) as error:
+        raise RunRefusedError(
+            RefusalReason.SOURCE_UNSAFE, f"The upload is not an archive (tar.gz): {error}.", field="source"
+        ) from error
+    return Contents(files=tuple(files), size=size, kernels=kernels)
+
+
+class _Bounded(io.RawIOBase):
+    """Reads no more of an archive than is allowed, whatever it says about itself."""
+
+    def __init__(self, file: IO[bytes], limits: Limits) -> None:
+        self._file = file
+        self._left = limits.packed
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        chunk = self._file.read(size)
+        self._left -= len(chunk)
+        if self._left < 0:
+            raise RunRefusedError(RefusalReason.SOURCE_TOO_LARGE, "The archive is too large.", field="source")
+        return chunk
+
+
+def _read_member(info: tarfile.TarInfo) -> Member:
+    path = info.name.rstrip("/")
+    if info.isreg():
+        return Member(path=path, kind=MemberKind.FILE, size=info.size)
+    if info.isdir():
+        return Member(path=path, kind=MemberKind.FOLDER)
+    if info.issym():
+        return Member(path=path, kind=MemberKind.LINK, target=info.linkname)
+    return Member(path=path, kind=MemberKind.OTHER)
+
+
+def _look_into(archive: tarfile.TarFile, info: tarfile.TarInfo, kernels: dict[str, str | None]) -> None:
+    content = archive.extractfile(info)
+    if content is None:
+        return
+    notebook = info.name.endswith(".ipynb") and info.size <= _LARGEST_NOTEBOOK
+    start = content.read(info.size if notebook else min(info.size, SEARCHED))
+    if what := find_credential(start):
+        raise credential(info.name, what)
+    if notebook:
+        kernels[info.name] = kernel_of(start)
+
+
+def kernel_of(notebook: bytes) -> str | None:
+    """Give the kernel that a notebook names; None where it names none or is no notebook."""
+    try:
+        found: Any = json.loads(notebook)
+        name = found["metadata"]["kernelspec"]["name"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return name if isinstance(name, str) else None
+
+
+def sha256_of(file: IO[bytes]) -> str:
+    """Give the hash of a whole file, which is at its start afterwards."""
+    digest = hashlib.sha256()
+    file.seek(0)
+    for chunk in copy_chunks(file):
+        digest.update(chunk)
+    file.seek(0)
+    return digest.hexdigest()
+
+
+def copy_chunks(file: IO[bytes]) -> Iterator[bytes]:
+    """Give a file in pieces."""
+    while chunk := file.read(_CHUNK):
+        yield chunk

@@ -1,0 +1,49 @@
+"""When what a run has left behind goes.
+
+Pure: `now` is an argument.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from .settings import Keeping
+
+
+class Fate(StrEnum):
+    """What becomes of a run's object."""
+
+    KEEP = "keep"
+    FILE = "file"
+    """Put record and log into the store; then look again."""
+    REMOVE = "remove"
+
+
+def judge_object(
+    *, ended: datetime | None, filed: bool, canceled: bool, keep: Keeping, now: datetime
+) -> Fate:
+    """Judge the object of a run; it never goes before it is filed.
+
+    Parameters
+    ----------
+    ended
+        None while it has not ended, or if nobody knows when it did.
+    """
+    if ended is None:
+        return Fate.KEEP
+    if not filed:
+        return Fate.FILE
+    if canceled or now - ended >= keep.objects:
+        return Fate.REMOVE
+    return Fate.KEEP
+
+
+def is_over(last_change: datetime | None, *, keep: Keeping, now: datetime) -> bool:
+    """Say whether files of a run may go; what is not known stays."""
+    return last_change is not None and now - last_change >= keep.files
+
+
+def is_orphan(created: datetime | None, *, has_run: bool, now: datetime) -> bool:
+    """Say whether a ConfigMap with a source belongs to nothing: its run was never created, or is gone."""
+    return not has_run and created is not None and now - created >= timedelta(hours=1)

@@ -1,0 +1,95 @@
+"""The service, as a run's own pods may use it.
+
+Shell: talks to the service.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+from typing import IO, Any
+
+from .common import PATIENCE, RunError
+
+CHUNK = 1024 * 1024
+
+
+class Service:
+    """The service, as a run's own pods may use it."""
+
+    def __init__(self, url: str, token: str, run: str) -> None:
+        self._root = f"{url}runner/{urllib.parse.quote(run)}/"
+        self._token = token
+
+    def get(self, path: str, target: Path, patience: float = PATIENCE) -> None:
+        """Fetch a file; raises `RunError` if there is none."""
+        with self._persistently("GET", path, None, patience) as response, target.open("wb") as file:
+            shutil.copyfileobj(response, file, CHUNK)
+
+    def ask(self, path: str, patience: float = 0.0) -> Any:
+        """Ask for a small answer."""
+        with self._persistently("GET", path, None, patience) as response:
+            return json.load(response)
+
+    def put(self, path: str, source: Path, patience: float = 0.0) -> None:
+        """Send a file as it is at this moment, under a name below the run's own folder."""
+        place = self.ask(f"place?name={urllib.parse.quote(path)}", patience)
+        with self._persistently("PUT", place["url"], source, patience, signed=place["signed"]):
+            pass
+
+    def _persistently(
+        self, method: str, path: str, body: Path | None, patience: float, *, signed: bool = False
+    ) -> IO[bytes]:
+        """Send a request again while the service is away; what it refuses is not sent again."""
+        deadline, delay = time.monotonic() + patience, 1.0
+        while True:
+            try:
+                return self._send(method, path, body, signed=signed)
+            except urllib.error.HTTPError as error:
+                if error.code < 500 and error.code != 429:
+                    text = error.read(500).decode(errors="replace")
+                    raise RunError(
+                        "source-lost", f"{method} {path.partition('?')[0]}: {error.code} {text}"
+                    ) from error
+                problem: OSError = error
+            except OSError as error:  # no answer at all; `URLError` is one of these
+                problem = error
+            if time.monotonic() + delay > deadline:
+                raise problem
+            time.sleep(delay)
+            delay = min(delay * 2, 15.0)
+
+    def _send(self, method: str, path: str, body: Path | None, *, signed: bool) -> IO[bytes]:
+        url = path if signed else urllib.parse.urljoin(self._root, path)
+        headers = {} if signed else {"X-Run-Token": self._token}
+        if body is None:
+            return self._open(urllib.request.Request(url, headers=headers, method=method))  # noqa: S310
+        size = body.stat().st_size
+        headers.update({"Content-Length": str(size), "Content-Type": "application/octet-stream"})
+        with body.open("rb") as file:
+            data: Any = _Exactly(file, size)
+            return self._open(urllib.request.Request(url, data=data, headers=headers, method=method))  # noqa: S310
+
+    def _open(self, request: urllib.request.Request) -> IO[bytes]:
+        """Send it, not by way of a proxy that the image may name."""
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        answer: IO[bytes] = opener.open(request, timeout=60)
+        return answer
+
+
+class _Exactly:
+    """A file that is read up to the size it had: it may grow meanwhile."""
+
+    def __init__(self, file: IO[bytes], size: int) -> None:
+        self._file = file
+        self._left = size
+
+    def read(self, size: int = -1) -> bytes:
+        chunk = self._file.read(self._left if size < 0 else min(size, self._left))
+        self._left -= len(chunk)
+        return chunk

@@ -1,0 +1,48 @@
+"""Places in the pod, and what all parts of the runner share."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+WORK = Path(os.environ.get("HANDOFF_WORK", "/workspace"))
+FILES = WORK / "files"
+CHECKPOINTS = WORK / "checkpoints"
+LOG = WORK / "run.log"
+NEWS = WORK / "progress.json"
+END = WORK / "end.json"
+NOTEBOOK = WORK / "executed.ipynb"
+NOTICE = WORK / "preempted"
+"""Appears when the run has to end: programs that cannot take a signal look for it."""
+TERMINATION = Path(os.environ.get("HANDOFF_TERMINATION", "/dev/termination-log"))
+
+GIVE_UP = 42
+"""Exit status for what another try would not change; the Job fails at once."""
+EVERY = 10.0
+"""Seconds between two rounds of sending."""
+PATIENCE = 300.0
+"""Seconds that the service may be away at the start and at the end."""
+
+
+class RunError(Exception):
+    """The run cannot go on; `reason` is one of `status.RunReason`."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+def say(text: str) -> None:
+    """Write a line of our own into the log."""
+    print(f"[handoff] {text}", flush=True)  # noqa: T201
+
+
+def leave_word(reason: str, message: str, status: int) -> None:
+    """Leave the reason where the kubelet picks it up; without that file the reason is only in the log."""
+    word = json.dumps({"reason": reason, "message": message[-1500:], "exit": status})
+    for file in (TERMINATION, END):
+        try:
+            file.write_text(word)
+        except OSError as error:
+            say(f"could not leave a word: {error}")

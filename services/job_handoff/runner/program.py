@@ -1,0 +1,161 @@
+"""The user's program: its command line, its processes, and why it ended.
+
+Shell: starts processes.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from .common import GIVE_UP, LOG, NOTEBOOK, NOTICE, RunError
+
+TOLD = (
+    (
+        re.compile(
+            rb"CUDA out of memory|torch\.(?:cuda\.)?OutOfMemoryError|CUDA_ERROR_OUT_OF_MEMORY|"
+            rb"RESOURCE_EXHAUSTED|CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED"
+        ),
+        "gpu-out-of-memory",
+        1,
+    ),
+    (re.compile(rb"NoSuchKernel|No such kernel named"), "kernel-missing", GIVE_UP),
+    (re.compile(rb"No module named '?papermill'?"), "papermill-missing", GIVE_UP),
+)
+"""What a program says before it ends, the reason that is in it, and the exit status of the pod."""
+
+
+def command_of(spec: dict[str, Any], folder: Path) -> list[str]:
+    """Give the command line of the program; no shell reads any of it."""
+    entry = spec["entry"]
+    path = f"./{entry['path']}"
+    if not (folder / entry["path"]).is_file():
+        raise RunError("entry-missing", f"there is no file {entry['path']!r} in the source")
+    if entry["type"] == "script":
+        launcher = {"python": [sys.executable, "-u"], "bash": ["bash"], "torchrun": ["torchrun"]}[
+            entry["launcher"]
+        ]
+        return [*launcher, path, *entry["arguments"]]
+    parameters = base64.b64encode(json.dumps(entry["parameters"]).encode()).decode()
+    command = [sys.executable, "-m", "papermill", path, str(NOTEBOOK), "--no-progress-bar", "--log-output"]
+    command += ["--cwd", str((folder / path).parent), "--autosave-cell-every", "10"]
+    command += ["--parameters_base64", parameters] if entry["parameters"] else []
+    return command + (["--kernel", entry["kernel"]] if entry.get("kernel") else [])
+
+
+class Program:
+    """The user's program with everything that it starts, as one group of processes."""
+
+    def __init__(self, command: list[str], folder: Path, environment: dict[str, str], size: int) -> None:
+        self._size = size
+        self.ending = False
+        """Whether the cluster wants it to end."""
+        self._process = subprocess.Popen(  # noqa: S603
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        assert self._process.stdout is not None  # noqa: S101 - it was asked for above
+        self._output = self._process.stdout.fileno()
+        self._copier = threading.Thread(target=self._copy, daemon=True)
+        self._copier.start()
+
+    def _copy(self) -> None:
+        """Copy what it says to the pod's log and, its last part, to a file."""
+        with LOG.open("ab") as file:
+            while chunk := os.read(self._output, 65536):
+                sys.stdout.buffer.write(chunk)
+                sys.stdout.buffer.flush()
+                file.write(chunk)
+                file.flush()
+                if file.tell() > 2 * self._size:
+                    _cut(LOG, self._size)
+                    file.seek(0, os.SEEK_END)
+
+    def end(self) -> None:
+        """Tell the whole group to end: papermill alone would not pass it on to the kernel."""
+        self.ending = True
+        NOTICE.touch()
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End what is left of the group."""
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):  # all of it has ended
+            os.killpg(self._process.pid, number)
+
+    def wait(self, seconds: float) -> int | None:
+        """Wait for it, at most so long; gives its exit status, or None while it runs."""
+        try:
+            status = self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+        self._copier.join(5)
+        return status
+
+
+def _cut(file: Path, size: int) -> None:
+    """Keep the last part of a file."""
+    with file.open("r+b") as opened:
+        opened.seek(-size, os.SEEK_END)
+        rest = opened.read()
+        opened.seek(0)
+        opened.write(rest)
+        opened.truncate()
+
+
+def memory_kills() -> int | None:
+    """Count the kills for memory in this container; None where the kernel does not say."""
+    for file in (Path("/sys/fs/cgroup/memory.events"), Path("/sys/fs/cgroup/memory/memory.oom_control")):
+        try:
+            lines = file.read_text().splitlines()
+        except OSError:
+            continue
+        for line in lines:
+            word, _, number = line.partition(" ")
+            if word == "oom_kill":
+                return int(number)
+    return None
+
+
+def judge(status: int, log: bytes, *, ending: bool, kills: int) -> tuple[str, int]:
+    """Say why a program ended: a reason of `status.RunReason`, and the exit status of the pod."""
+    if status == 0:
+        return "succeeded", 0
+    if kills or (status == -signal.SIGKILL and not ending):
+        return "out-of-memory", 137
+    if ending:
+        return "ended-by-cluster", 143
+    for pattern, reason, code in TOLD:
+        if pattern.search(log):
+            return reason, code
+    return "program-failed", status if 0 < status < 128 else 1
+
+
+def kernels() -> list[str]:
+    """Name the kernels of this image, for the one who asked for another."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "jupyter", "kernelspec", "list", "--json"],
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        return sorted(json.loads(done.stdout)["kernelspecs"])
+    except (OSError, ValueError, KeyError, subprocess.TimeoutExpired):
+        return []

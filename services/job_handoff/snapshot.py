@@ -1,0 +1,200 @@
+"""What may be in a snapshot of a working folder, and what is left out of it.
+
+The same rules hold where it is packed, in the workspace, and where it arrives: what a user's program sends is
+not trusted to have kept them.
+
+Pure: no clock, no network.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from pathspec import GitIgnoreSpec
+
+from hub_ext.units import gib
+
+from .verdicts import RefusalReason, RunRefusedError
+
+IGNORE_FILE: Final = ".handoffignore"
+"""Lines as in `.gitignore`; where it is missing, `.gitignore` itself is read."""
+ALWAYS_IGNORED: Final = (
+    ".git/",
+    "__pycache__/",
+    ".ipynb_checkpoints/",
+    ".venv/",
+    "venv/",
+    "node_modules/",
+    ".cache/",
+    ".local/",
+    ".conda/",
+    ".mypy_cache/",
+    ".pytest_cache/",
+    ".Trash-*/",
+    "*.pyc",
+    ".DS_Store",
+)
+
+_SECRET_NAMES: Final = re.compile(
+    r"(^|/)(\.aws|\.ssh|\.kube|\.gnupg|\.docker|\.azure)/.|(^|/)\.config/gcloud/."
+    r"|(^|/)(\.netrc|\.pypirc|\.git-credentials|\.npmrc|\.env|kubeconfig|\.huggingface/token|id_(rsa|dsa|ecdsa|ed25519))$"
+    r"|\.(pem|p12|pfx|kdbx|ppk)$",
+    re.IGNORECASE,
+)
+_SECRETS: Final = (
+    ("a private key", re.compile(rb"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----")),
+    ("an access key of AWS", re.compile(rb"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b")),
+    ("a token of GitHub", re.compile(rb"\b(?:gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{50})")),
+    ("a token of GitLab", re.compile(rb"\bglpat-[A-Za-z0-9_-]{20}")),
+    ("a token of Hugging Face", re.compile(rb"\bhf_[A-Za-z0-9]{34}\b")),
+    ("a token of Slack", re.compile(rb"\bxox[abprs]-[A-Za-z0-9-]{20}")),
+)
+SEARCHED: Final = 1024 * 1024
+"""Bytes of each file that are searched for credentials."""
+_NAMED: Final = 5
+
+
+class MemberKind(StrEnum):
+    """What one member of an archive is."""
+
+    FILE = "file"
+    FOLDER = "folder"
+    LINK = "link"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One member of an archive."""
+
+    path: str
+    kind: MemberKind
+    size: int = 0
+    target: str = ""
+    """Of a symbolic link."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much a snapshot may hold."""
+
+    files: int = 20_000
+    size: int = 512 * 1024 * 1024
+    """Bytes, unpacked."""
+    packed: int = 200 * 1024 * 1024
+    """Bytes of the archive."""
+
+
+def ignore_rules(lines: Iterable[str]) -> GitIgnoreSpec:
+    """Read ignore rules; what is always ignored comes first and cannot be taken back."""
+    return GitIgnoreSpec.from_lines([*lines, *ALWAYS_IGNORED])
+
+
+def check_member(member: Member) -> None:
+    """Refuse what could leave the folder that it is unpacked into.
+
+    Raises
+    ------
+    RunRefusedError
+        `source-unsafe` or `credential-in-source`.
+    """
+    path = member.path
+    parts = path.split("/")
+    shown = path[:200]
+    if not path or path.startswith("/") or "\\" in path or any(part in {"", ".", ".."} for part in parts):
+        raise _unsafe(f"{shown!r} does not lie in the folder.")
+    if any(ord(letter) < 32 for letter in path):
+        raise _unsafe(f"{shown!r} has control characters in its name.")
+    if member.kind is MemberKind.OTHER:
+        raise _unsafe(f"{shown!r} is neither a file, a folder nor a link.")
+    if member.kind is MemberKind.LINK and not _stays_inside(path, member.target):
+        raise _unsafe(f"The link {shown!r} leads out of the folder.")
+    if member.kind is not MemberKind.FOLDER and _SECRET_NAMES.search(path):
+        raise credential(path, "credentials by its name")
+
+
+def _stays_inside(path: str, target: str) -> bool:
+    if not target or target.startswith("/") or "\\" in target:
+        return False
+    where = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
+    return where != ".." and not where.startswith("../")
+
+
+def _unsafe(message: str) -> RunRefusedError:
+    return RunRefusedError(
+        RefusalReason.SOURCE_UNSAFE,
+        message,
+        field="source",
+        help=f"Take it out, or name it in {IGNORE_FILE}.",
+    )
+
+
+def credential(path: str, what: str) -> RunRefusedError:
+    """Make the error for a file that holds a credential; the credential itself is not repeated."""
+    return RunRefusedError(
+        RefusalReason.CREDENTIAL_IN_SOURCE,
+        f"{path[:200]!r} holds {what}, and files of a run are kept.",
+        field="source",
+        help=f"Take it out, or name the file in {IGNORE_FILE}.",
+    )
+
+
+def find_credential(content: bytes) -> str:
+    """Say which kind of credential stands in a file; empty for none."""
+    start = content[:SEARCHED]
+    return next((what for what, pattern in _SECRETS if pattern.search(start)), "")
+
+
+def check_total(members: int, size: int, limits: Limits, *, largest: Iterable[tuple[int, str]] = ()) -> None:
+    """Refuse what is too much.
+
+    Parameters
+    ----------
+    largest
+        Sizes and names, the largest first: they are named as what to leave out.
+
+    Raises
+    ------
+    RunRefusedError
+        `source-too-large`.
+    """
+    if members <= limits.files and size <= limits.size:
+        return
+    names = [f"{path} ({gib(amount)})" for amount, path in list(largest)[:_NAMED]]
+    most = (
+        f"{members} files, and {limits.files} are allowed"
+        if members > limits.files
+        else (f"{gib(size)}, and {gib(limits.size)} are allowed")
+    )
+    raise RunRefusedError(
+        RefusalReason.SOURCE_TOO_LARGE,
+        f"The folder has {most}.",
+        field="source",
+        help=f"Name in {IGNORE_FILE} what the run does not need{': ' + ', '.join(names) if names else ''}.",
+    )
+
+
+def check_entry(paths: Iterable[str], entry: str) -> None:
+    """Refuse a source without the file that is to run.
+
+    Raises
+    ------
+    RunRefusedError
+        `entry-missing`, naming what is there instead.
+    """
+    known = set(paths)
+    if entry in known:
+        return
+    runnable = sorted(path for path in known if path.endswith((".ipynb", ".py", ".sh")))
+    raise RunRefusedError(
+        RefusalReason.ENTRY_MISSING,
+        f"{entry!r} is not among the files of the run.",
+        field="entry.path",
+        allowed=runnable[:20],
+        help="It may be named in an ignore file.",
+    )

@@ -20,7 +20,7 @@ from tests.devcluster.spec import FOLDER, ClusterSpec, load
 CONTROL_FILES = ("control", "control-1.34")
 EXTRA = {
     "hub": (),
-    "control": ("kube-apiserver", "kubectl", "etcd"),
+    "control": ("kube-apiserver", "kubectl", "etcd", "prometheus", "promtool", "versitygw"),
     "nodes": ("image:helper",),
     "browser": ("image:notebook", "image:hub"),
 }

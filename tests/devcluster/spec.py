@@ -41,6 +41,8 @@ class Addon(StrEnum):
     JOBSET = "jobset"
     TRAINER = "trainer"
     KUBERAY = "kuberay"
+    PROMETHEUS = "prometheus"
+    OBJECT_STORE = "object-store"
 
 
 class Model(BaseModel):

@@ -13,7 +13,7 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,7 +79,8 @@ def program_key(program: Program, pins: Pinned) -> str:
     """Everything that decides what a program does; the compiler's own version is left to who upgrades it."""
     flags = linker_flags(program, pins.version(program.module))
     return cache.key_of(
-        pins.go_mod, pins.go_sum, program.package, FLAGS, flags, str(program.cgo), platform.machine()
+        *(pins.go_mod, pins.go_sum, program.package, FLAGS, flags, str(program.cgo), platform.machine()),
+        *program.tags,
     )
 
 
@@ -105,17 +106,18 @@ def _download(pins: Pinned) -> Step:
     programs = in_folder(pins.folder)
     packages = [program.package for program in programs]
     cgo = any(program.cgo for program in programs)
+    tags = programs[0].tags
 
     def make(target: Path, run: Shell) -> None:
         # Listing fetches just what these packages are compiled from; `go mod download` would fetch everything
         # that any of their modules' tests mention.
         go = toolchain(pins)
-        listing = ("list", "-deps", "-f", "{{.ImportPath}}", *packages)
+        listing = ("list", *_tag_flags(tags), "-deps", "-f", "{{.ImportPath}}", *packages)
         run(go, *listing, cwd=MODULES / pins.folder, env=environment(cgo=cgo), stdout=target)
 
     return Step(
         name=download_name(pins.folder),
-        target=cache.scratch() / "downloaded" / cache.key_of(pins.go_mod, pins.go_sum, *packages),
+        target=cache.scratch() / "downloaded" / cache.key_of(pins.go_mod, pins.go_sum, *packages, *tags),
         make=make,
         pool=Pool.DOWNLOAD,
         lane=f"download-{pins.folder}",
@@ -128,8 +130,12 @@ def _compile(program: Program, pins: Pinned) -> Step:
         if program.cgo:
             ensure_tools(["gcc"])
         flags = linker_flags(program, pins.version(program.module))
+        tags = _tag_flags(program.tags)
         run(
-            *(toolchain(pins), "build", "-ldflags", flags, "-o", target, program.package),
+            toolchain(pins),
+            "build",
+            *tags,
+            *("-ldflags", flags, "-o", target, program.package),
             cwd=MODULES / pins.folder,
             env=environment(cgo=program.cgo),
         )
@@ -143,6 +149,10 @@ def _compile(program: Program, pins: Pinned) -> Step:
         lane=f"go-{pins.folder}",
         seconds=program.seconds,
     )
+
+
+def _tag_flags(tags: Sequence[str]) -> tuple[str, ...]:
+    return ("-tags", ",".join(tags)) if tags else ()
 
 
 def environment(*, cgo: bool) -> Mapping[str, str]:

@@ -25,6 +25,8 @@ class Program:
     """The Go module whose version is the program's."""
     stamps: tuple[str, ...] = ()
     """String variables that get the version, else the program would report none or a wrong one."""
+    tags: tuple[str, ...] = ()
+    """Build tags; all programs of a folder have the same, for what is fetched depends on them."""
     cgo: bool = False
     link: str = ""
     """Further linker flags."""
@@ -91,6 +93,20 @@ def _single(
     )
 
 
+def _prometheus(name: str, seconds: float) -> Program:
+    module = "github.com/prometheus/prometheus"
+    return Program(
+        name=name,
+        folder="prometheus",
+        package=f"{module}/cmd/{name}",
+        module=module,
+        stamps=("github.com/prometheus/common/version.Version",),
+        # Service discovery for two dozen clouds is most of what would be compiled.
+        tags=("remove_all_sd",),
+        seconds=seconds,
+    )
+
+
 _ALL = (
     _kubernetes("kube-apiserver", 220),
     _kubernetes("kube-controller-manager", 50),
@@ -147,6 +163,15 @@ _ALL = (
         17,
         module="github.com/google/go-containerregistry",
         stamp="github.com/google/go-containerregistry/cmd/crane/cmd.Version",
+    ),
+    _prometheus("prometheus", 110),
+    _prometheus("promtool", 20),
+    _single(
+        "versitygw",
+        "github.com/versity/versitygw/cmd/versitygw",
+        85,
+        module="github.com/versity/versitygw",
+        stamp="main.Version",
     ),
 )
 

@@ -30,7 +30,7 @@ from tests.devcluster.monitoring import (
     sliced_card,
     whole_card,
 )
-from tests.devcluster.monitoring.dcgm import braced
+from tests.devcluster.waiting import until
 
 UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 HOUR = 3600
@@ -102,11 +102,17 @@ def test_labels_are_those_of_a_real_scrape(
     job = job_of(exporter, convention=convention)
     exporter.show(*readings)
     prometheus.scrape(job, every_seconds=0.5)
-    for field, reading in zip((UTIL, ENGINE), readings, strict=True):
-        expected = job.stored(exporter.address, reading.labels())
+    wanted = [
+        {"__name__": field, **job.stored(exporter.address, reading.labels())}
+        for field, reading in zip((UTIL, ENGINE), readings, strict=True)
+    ]
+
+    def missing() -> str | None:
         # What the exporter said before under other labels may be there for a while.
-        found = [sample["metric"] for sample in prometheus.wait_for(f"{field}{braced(expected)}")]
-        assert {"__name__": field, **expected} in found
+        found = [sample["metric"] for sample in prometheus.query(f'{{UUID="{card.uuid}"}}')]
+        return None if all(labels in found for labels in wanted) else f"series {found}"
+
+    until(missing, what=f"series with {wanted}")
 
 
 def test_a_failing_exporter_is_down_and_its_values_go(prometheus: Prometheus, exporter: Exporter) -> None:

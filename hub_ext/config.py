@@ -7,21 +7,32 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterable, Mapping
 from functools import cache
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
+from traitlets.config import Application, Config
+
 from .catalog.load import load_catalog
 from .catalog.model import Catalog
 from .errors import CatalogError, Finding, Severity
+from .managed import Managed, run_services
 
-SPAWNER: Final = "hub_ext.spawner.WorkspaceSpawner"
+SPAWNER: Final = "hub_ext.WorkspaceSpawner"
+"""Not by the name of its module: so `check_hub` is asked whether the hub may start."""
 
 VALUES_KEY: Final = "custom.gpuWorkspaces"
 """Where the chart's values hold the catalog; `custom` is the only free place in them."""
 
+
+OWN_NAMESPACES: Final = (
+    "enable_user_namespaces is not supported: limits, waits and what is free are read from the namespaces of "
+    "the hub and of the teams. Leave it off; a team gets a namespace of its own by teams.<team>.namespace in "
+    "the catalog."
+)
 
 API: Final = (r"/api/users/([^/]+)/workspaces", "hub_ext.form.handlers.WorkspacesHandler")
 """The page's facts for programs, as the hub takes handlers."""
@@ -30,7 +41,16 @@ TEMPLATES: Final = str(Path(__file__).parent / "form" / "templates")
 """Pages of the hub in words for workspaces; without them the hub's own show the same texts."""
 
 
-def configure(c: Any, *, catalog: str | PathLike[str] | Mapping[str, Any] | None = None) -> None:
+CHART_VALUES: Final = "/usr/local/etc/jupyterhub/secret/values.yaml"
+"""Where the chart's hub has its values, for services that run beside it."""
+
+
+def configure(
+    c: Any,
+    *,
+    catalog: str | PathLike[str] | Mapping[str, Any] | None = None,
+    services: Iterable[Managed] = (),
+) -> None:
     """Make a hub offer the workspaces of a catalog, with its pages and its interface for programs.
 
     In `jupyterhub_config.py`::
@@ -45,6 +65,8 @@ def configure(c: Any, *, catalog: str | PathLike[str] | Mapping[str, Any] | None
         The hub's configuration object.
     catalog
         A file, a folder of files, or the catalog itself; left out, it is in the values of the chart.
+    services
+        Services of the bundle that the hub runs. They add to `services` and `load_roles`: set those before.
 
     Raises
     ------
@@ -64,6 +86,23 @@ def configure(c: Any, *, catalog: str | PathLike[str] | Mapping[str, Any] | None
         paths.append(TEMPLATES)  # an admin's own pages come first
     else:
         paths.prepend([TEMPLATES])  # nothing is set yet: before the hub's own
+    run_services(c, services, catalog=_catalog_path(catalog), base_url=_base_url(c))
+
+
+def _catalog_path(catalog: str | PathLike[str] | Mapping[str, Any] | None) -> str:
+    """Give a path of the catalog for services: one that is given as such is written down for them."""
+    if catalog is None:
+        return CHART_VALUES
+    if not isinstance(catalog, Mapping):
+        return str(Path(catalog).absolute())
+    with tempfile.NamedTemporaryFile("w", suffix=".json", prefix="gpu-workspaces-", delete=False) as file:
+        json.dump(catalog, file, default=str)
+    return file.name
+
+
+def _base_url(c: Any) -> str:
+    found = c.JupyterHub.base_url
+    return found if isinstance(found, str) else "/"
 
 
 def catalog_or_exit(source: str | Mapping[str, Any]) -> Catalog:
@@ -74,14 +113,18 @@ def catalog_or_exit(source: str | Mapping[str, Any]) -> Catalog:
         raise SystemExit(f"The hub does not start: {error}") from None
 
 
-def check_chart() -> None:
-    """End the process if it is the chart's hub and the catalog in the chart's values is wrong.
+def check_hub() -> None:
+    """End the process where the hub's configuration is one that this project cannot serve.
 
     The hub asks for the spawner's class once its configuration has been read; that is the last moment before
     the first visitor at which a mistake can still keep it from starting.
     """
     if "z2jh" in sys.modules and (found := chart_catalog()):
         catalog_or_exit(found)
+    config = Application.instance().config if Application.initialized() else Config()
+    for section in ("KubeSpawner", "WorkspaceSpawner"):
+        if config[section].get("enable_user_namespaces"):
+            raise SystemExit(f"The hub does not start: {section}.{OWN_NAMESPACES}")
 
 
 def catalog_from(source: str | Mapping[str, Any]) -> Catalog:

@@ -5,6 +5,7 @@ Shell in one function: `_read` reads the file.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -14,6 +15,7 @@ from pydantic import ValidationError
 from hub_ext.catalog.base import Model
 from hub_ext.catalog.source import Document, place, read_text
 from hub_ext.errors import Finding, Severity, WorkspaceError
+from hub_ext.managed import CATALOG, SETTINGS
 
 S = TypeVar("S", bound="ServiceSettings")
 
@@ -49,21 +51,24 @@ class PrometheusSettings(Model):
     """Certificates to trust in place of the usual ones."""
 
 
-def read_settings(kind: type[S], path: Path | None) -> S:
-    """Read the settings of a service from its YAML file; without one, all are as they come.
+def read_settings(kind: type[S], path: Path | None, environment: Mapping[str, str] = os.environ) -> S:
+    """Read the settings of a service from its YAML file, or else from a variable; see `hub_ext.managed`.
 
     Raises
     ------
     SettingsError
         The file cannot be read or says what does not make sense.
     """
-    document = Document(data={}) if path is None else _read(path)
+    document = _read(path) if path else _parse(environment.get(SETTINGS) or "{}", SETTINGS)
     if document.problems:
         raise SettingsError(_finding(document, p.loc, p.message, p.help) for p in document.problems)
     if not isinstance(document.data, Mapping | None):
         raise SettingsError([_finding(document, (), "keys and values are expected")])
+    data = dict(document.data or {})
+    if CATALOG in environment and "catalog" in kind.model_fields:
+        data.setdefault("catalog", environment[CATALOG])
     try:
-        return kind.model_validate(document.data or {}, by_alias=True, by_name=False)
+        return kind.model_validate(data, by_alias=True, by_name=False)
     except ValidationError as error:
         raise SettingsError(
             _finding(document, details["loc"], details["msg"]) for details in error.errors(include_url=False)
@@ -72,12 +77,16 @@ def read_settings(kind: type[S], path: Path | None) -> S:
 
 def _read(path: Path) -> Document:
     try:
-        documents = read_text(path.read_text(encoding="utf-8"), str(path))
+        return _parse(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError([_finding(Document(data=None, file=str(path)), (), str(error))]) from None
+
+
+def _parse(text: str, source: str) -> Document:
+    documents = read_text(text, source)
     if len(documents) > 1:
         raise SettingsError([_finding(documents[0], (), f"there are {len(documents)} documents, not one")])
-    return documents[0] if documents else Document(data={}, file=str(path))
+    return documents[0] if documents else Document(data={}, file=source)
 
 
 def _finding(document: Document, loc: tuple[int | str, ...], message: str, remedy: str = "") -> Finding:

@@ -87,6 +87,9 @@ class Hub:
         self.log_file = folder / "hub.log"
         self.token = secrets.token_hex(16)
         self.base = f"http://127.0.0.1:{free_port()}/base/hub"
+        greeter_url = f"http://127.0.0.1:{free_port()}"
+        self.greeter = f"{greeter_url}/base/services/greeter/"
+        """Where `tests.hub.greeter` is."""
         settings = {
             "folder": str(folder),
             "namespace": namespace,
@@ -97,6 +100,7 @@ class Hub:
             "token": self.token,
             "url": self.base.removesuffix("/base/hub"),
             "base_url": "/base/",
+            "greeter_url": greeter_url,
         }
         self._env = {
             **os.environ,

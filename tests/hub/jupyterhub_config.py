@@ -6,6 +6,8 @@ import os
 from jupyterhub.proxy import Proxy
 
 from hub_ext import configure
+from hub_ext.managed import Managed, hub_roles, hub_service
+from tests.hub.greeter import RIGHTS
 
 hub = json.loads(os.environ["HUB"])
 c = get_config()  # noqa: F821  # JupyterHub puts it here
@@ -80,6 +82,12 @@ c.JupyterHub.load_roles = [
             "groups",
             "admin:groups",
             "read:metrics",
+            "tokens",
+            "read:services",
         ],
     }
 ]
+
+greeter = Managed(name="greeter", url=hub["greeter_url"], settings={"greeting": "Hello from the settings"})
+c.JupyterHub.services.append(hub_service(greeter, "tests.hub.greeter", RIGHTS, catalog=hub["catalog"]))
+c.JupyterHub.load_roles += hub_roles([RIGHTS])

@@ -1,0 +1,127 @@
+"""Services as processes of the hub: what the hub is told about them, made from what they declare.
+
+Shell: imports the packages of services, reads the environment.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from importlib.metadata import entry_points
+from typing import Any, Final
+
+from .errors import CatalogError, Finding, Severity
+from .rights import Rights
+
+GROUP: Final = "gpu_workspaces.services"
+"""Entry points: the name of a service and its Python package, which has `rights.RIGHTS` and a `__main__`."""
+SETTINGS: Final = "GPU_WORKSPACES_SETTINGS"
+"""Environment variable with the settings of a service as JSON, where it has no file."""
+CATALOG: Final = "GPU_WORKSPACES_CATALOG"
+"""Environment variable with the path of the catalog, for a service whose settings do not say it."""
+DEFAULTS: Final = {
+    "user": ("self",),
+    "server": ("users:activity!user", "access:servers!server"),
+}
+"""Scopes of the hub's own roles, which have to be repeated when one is added."""
+
+
+INHERITED: Final = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "POD_NAMESPACE", "KUBECONFIG")
+"""Variables that say where the cluster is; the hub passes them on to no service by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Managed:
+    """One service that the hub runs."""
+
+    name: str
+    """Of its entry point: ``idle-culler``, ``prepuller``, ``job-handoff``."""
+    url: str
+    """Where it listens, and where proxy and pods reach it: ``http://hub:10101``."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables beside those that the hub sets, such as `KUBECONFIG`."""
+
+
+def declared(name: str) -> tuple[str, Rights]:
+    """Give the Python package of a service and its rights.
+
+    Raises
+    ------
+    CatalogError
+        No installed package has a service of that name.
+    """
+    found = {entry.name: entry.value for entry in entry_points(group=GROUP)}
+    if name not in found:
+        finding = Finding(
+            severity=Severity.ERROR,
+            code="unknown-service",
+            message=f"there is no service {name!r}",
+            help=f"Services are {', '.join(sorted(found))}.",
+        )
+        raise CatalogError([finding])
+    rights: Rights = importlib.import_module(f"{found[name]}.rights").RIGHTS
+    return found[name], rights
+
+
+def run_services(c: Any, services: Iterable[Managed], *, catalog: str, base_url: str = "/") -> None:
+    """Tell a hub's configuration about services that it runs: they, their rights, and who may use them.
+
+    Parameters
+    ----------
+    catalog
+        Path of the catalog.
+    base_url
+        The hub's `base_url`.
+    """
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    known = [(service, *declared(service.name)) for service in services]
+    for service, package, rights in known:
+        complete = replace(service, environment={**inherited, **service.environment})
+        c.JupyterHub.services.append(hub_service(complete, package, rights, catalog=catalog))
+        address = f"{service.url}{base_url.rstrip('/')}/services/{service.name}/"
+        # Of the last class: what is set for the classes before it stays.
+        c.WorkspaceSpawner.environment.update({variable_of(service.name): address})
+    for role in hub_roles(rights for _, _, rights in known):
+        c.JupyterHub.load_roles.append(role)
+
+
+def hub_service(service: Managed, package: str, rights: Rights, *, catalog: str) -> dict[str, Any]:
+    """Build the hub's entry of a service, for `JupyterHub.services`."""
+    return {
+        "name": service.name,
+        "url": service.url,
+        "command": [sys.executable, "-m", package],
+        "environment": {SETTINGS: json.dumps(service.settings), CATALOG: catalog, **service.environment},
+        # A part of this hub, which an admin installed: nobody is asked whether it may know who they are.
+        "oauth_no_confirm": True,
+        "display": "user" in rights.opened_by,
+    }
+
+
+def hub_roles(all_rights: Iterable[Rights]) -> list[dict[str, Any]]:
+    """Build the hub's roles of services and of those who use them, for `JupyterHub.load_roles`."""
+    all_rights = tuple(all_rights)
+    roles: list[dict[str, Any]] = [
+        {
+            "name": f"gpu-workspaces-{rights.name}",
+            "scopes": [scope.name for scope in rights.scopes],
+            "services": [rights.name],
+        }
+        for rights in all_rights
+        if rights.scopes
+    ]
+    for role, defaults in DEFAULTS.items():
+        opened = [f"access:services!service={r.name}" for r in all_rights if role in r.opened_by]
+        if opened:
+            roles.append({"name": role, "scopes": [*defaults, *opened]})
+    return roles
+
+
+def variable_of(service: str) -> str:
+    """Say in which variable a workspace finds the address of a service."""
+    return f"GPU_WORKSPACES_{service.rpartition('-')[2].upper()}_URL"

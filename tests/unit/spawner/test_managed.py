@@ -1,0 +1,85 @@
+"""What a hub is told about services that it runs."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+from traitlets.config import Config
+
+import hub_ext.managed
+from hub_ext.errors import CatalogError
+from hub_ext.managed import Managed, declared, hub_roles, run_services, variable_of
+from hub_ext.rights import Rights, Scope
+
+RIGHTS = Rights(
+    name="idle-culler",
+    scopes=(Scope(name="list:users", why="looks at servers"),),
+    opened_by=("user", "server"),
+)
+
+
+@pytest.fixture
+def configured(monkeypatch):
+    """A configuration as the chart leaves it, and the service added to it."""
+    monkeypatch.setattr(hub_ext.managed, "declared", lambda name: ("services.idle_culler", RIGHTS))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    c = Config()
+    c.KubeSpawner.environment = {"FROM": "the chart"}
+    c.JupyterHub.services = [{"name": "of-the-admin"}]
+    service = Managed(name="idle-culler", url="http://hub:10101", settings={"observeOnly": True})
+    run_services(c, [service], catalog="/catalog.yaml", base_url="/base/")
+    return c
+
+
+def test_the_service_is_added_to_those_that_are_there(configured):
+    first, added = configured.JupyterHub.services
+    assert first == {"name": "of-the-admin"}
+    assert added["command"][1:] == ["-m", "services.idle_culler"]
+    assert json.loads(added["environment"]["GPU_WORKSPACES_SETTINGS"]) == {"observeOnly": True}
+    assert added["environment"]["GPU_WORKSPACES_CATALOG"] == "/catalog.yaml"
+    # The hub passes few variables on, and without this one a pod's account cannot be used.
+    assert added["environment"]["KUBERNETES_SERVICE_HOST"] == "10.0.0.1"
+
+
+def test_the_rights_are_those_that_are_declared(configured):
+    roles = {role["name"]: role for role in configured.JupyterHub.load_roles.get_value([])}
+    assert roles["gpu-workspaces-idle-culler"] == {
+        "name": "gpu-workspaces-idle-culler",
+        "scopes": ["list:users"],
+        "services": ["idle-culler"],
+    }
+    assert roles["user"]["scopes"] == ["self", "access:services!service=idle-culler"]
+    assert roles["server"]["scopes"] == [
+        "users:activity!user",
+        "access:servers!server",
+        "access:services!service=idle-culler",
+    ]
+
+
+def test_workspaces_are_told_the_address_beside_what_they_are_told_already(configured):
+    found = configured.WorkspaceSpawner.environment.get_value(dict(configured.KubeSpawner.environment))
+    assert found == {
+        "FROM": "the chart",
+        "GPU_WORKSPACES_CULLER_URL": "http://hub:10101/base/services/idle-culler/",
+    }
+
+
+def test_who_needs_nothing_gets_no_role():
+    assert hub_roles([Rights(name="prepuller")]) == []
+
+
+def test_a_service_that_does_not_exist_is_told(monkeypatch):
+    entries = [SimpleNamespace(name="prepuller", value="services.prepuller")]
+    monkeypatch.setattr(hub_ext.managed, "entry_points", lambda group: entries)
+    with pytest.raises(CatalogError, match="Services are prepuller"):
+        declared("preppuller")
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"),
+    [("idle-culler", "GPU_WORKSPACES_CULLER_URL"), ("job-handoff", "GPU_WORKSPACES_HANDOFF_URL")],
+)
+def test_variables_have_the_short_name(name, variable):
+    assert variable_of(name) == variable

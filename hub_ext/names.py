@@ -102,6 +102,12 @@ def _marked(readable: str, exact: str) -> str:
     return f"{head}--{mark}"
 
 
+def shown(text: str) -> str:
+    """Quote what somebody sent for use in a sentence: one line, capped, nothing unprintable."""
+    flat = "".join(char if char.isprintable() else "?" for char in text[:60])
+    return f"“{flat}…”" if len(text) > 60 else f"“{flat}”"
+
+
 # Components are bounded so that no input makes the pattern slow.
 _DOMAIN_PART: Final = r"(?:[A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9-]*[A-Za-z0-9])"
 _HOST: Final = re.compile(
@@ -159,7 +165,7 @@ def parse_image(text: str) -> ImageReference:
     if not colon:
         repository, tag = rest, ""
     elif not _TAG.fullmatch(tag):
-        raise _bad_image(text, f"{tag!r} is not a tag: letters, digits, '_', '.' and '-', at most 128")
+        raise _bad_image(text, f"{shown(tag)} is not a tag: letters, digits, '_', '.' and '-', at most 128")
     _check_repository(text, repository)
     if len(registry) + 1 + len(repository) > 255:
         raise _bad_image(text, "the name is longer than 255 characters")
@@ -170,7 +176,7 @@ def _check_digest(text: str, digest: str) -> None:
     algorithm, _, digits = digest.partition(":")
     length = _DIGEST_HEX.get(algorithm)
     if length is None:
-        raise _bad_image(text, f"the digest starts with {algorithm!r}; it must be sha256: or sha512:")
+        raise _bad_image(text, f"the digest starts with {shown(algorithm)}; it must be sha256: or sha512:")
     if len(digits) != length or not re.fullmatch(r"[0-9a-f]+", digits):
         raise _bad_image(
             text, f"a {algorithm} digest has {length} digits of 0-9 and a-f; this one is {len(digits)} long"
@@ -180,7 +186,7 @@ def _check_digest(text: str, digest: str) -> None:
 def _check_registry(text: str, registry: str) -> None:
     match = _HOST.fullmatch(registry)
     if match is None:
-        raise _bad_image(text, f"{registry!r} is not a registry host")
+        raise _bad_image(text, f"{shown(registry)} is not a registry host")
     if match["port"] and not 1 <= int(match["port"]) <= 65535:
         raise _bad_image(text, f"{match['port']} is not a port")
 
@@ -190,9 +196,9 @@ def _check_repository(text: str, repository: str) -> None:
         if _PATH_PART.fullmatch(part):
             continue
         if part != part.lower():
-            raise _bad_image(text, f"{part!r} has capital letters; repository names are lower case")
-        raise _bad_image(text, f"{part!r} is not a part of a repository name")
+            raise _bad_image(text, f"{shown(part)} has capital letters; repository names are lower case")
+        raise _bad_image(text, f"{shown(part)} is not a part of a repository name")
 
 
 def _bad_image(text: str, problem: str) -> NameRuleError:
-    return NameRuleError(f"{text!r} is not an image reference", code="bad-image", help=f"{problem}.")
+    return NameRuleError(f"{shown(text)} is not an image reference", code="bad-image", help=f"{problem}.")

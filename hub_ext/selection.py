@@ -20,8 +20,9 @@ from .catalog.expand import IMAGE_CHOICE
 from .catalog.model import Catalog, Profile
 from .catalog.versions import Resolution, offered, resolve
 from .errors import SelectionError, SelectionReason
+from .names import shown
 from .selection_access import Person, locked_text, offered_to, paying_teams, sees_everything
-from .selection_input import PROFILE, RESERVED, TEAM, VERSION, Request, read_options, shown
+from .selection_input import PROFILE, RESERVED, TEAM, VERSION, Request, read_options
 
 _NAMED: Final = 12
 """Names that a refusal lists at most."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from .catalog.compose import CUSTOM
 from .errors import SelectionError, SelectionReason
+from .names import shown
 
 PROFILE: Final = "profile"
 VERSION: Final = "version"
@@ -98,12 +99,6 @@ def _version(value: object) -> int | str | None:
 def _kind(value: object) -> str:
     names = {bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
     return names.get(type(value), "empty")
-
-
-def shown(text: str) -> str:
-    """Quote what somebody sent for use in a sentence: one line, capped, nothing unprintable."""
-    flat = "".join(char if char.isprintable() else "?" for char in text[:60])
-    return f"“{flat}…”" if len(text) > 60 else f"“{flat}”"
 
 
 def options_from_form(form: Mapping[str, Sequence[Any]]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from ..errors import NameRuleError, SelectionError, SelectionReason
-from ..names import ImageReference
+from ..names import ImageReference, shown
 from .choices import Choice, Option
 from .expand import IMAGE_CHOICE, overlay
 from .model import (
@@ -104,7 +104,7 @@ def compose(catalog: Catalog, profile: Profile, picks: Mapping[str, str]) -> Wor
         if name not in questions:
             raise SelectionError(
                 SelectionReason.UNKNOWN_CHOICE,
-                f"{profile.display_name} has nothing to choose by the name {name!r}.",
+                f"{profile.display_name} has nothing to choose by the name {shown(name)}.",
                 field=name,
                 allowed=questions,
             )
@@ -129,7 +129,7 @@ def _option(choice: Choice, name: str, pick: str) -> Option:
         return Option(display_name=text)
     raise SelectionError(
         SelectionReason.UNKNOWN_OPTION,
-        f"{choice.display_name}: there is no option {pick!r}.",
+        f"{choice.display_name}: there is no option {shown(pick)}.",
         field=name,
         allowed=choice.options,
     )

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from ..errors import BadValueError, NameRuleError
-from ..names import ImageReference, parse_image
+from ..names import ImageReference, parse_image, shown
 from .base import EnvName, Flag, Key, Model, ObjectName, Text
 
 
@@ -97,5 +97,5 @@ class CustomImage(Model):
                 help=f"Permitted: {', '.join(self.registries)}.",
             )
         if not image.digest and not self.allow_tag:
-            raise NameRuleError(f"{text!r} has no digest", code="bad-image", help="Add @sha256:….")
+            raise NameRuleError(f"{shown(text)} has no digest", code="bad-image", help="Add @sha256:….")
         return image

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from ..errors import SelectionError, SelectionReason
+from ..names import shown
 from .model import Alias, Catalog, Profile, ProfileRef, State
 
 
@@ -155,7 +156,7 @@ def _unknown(catalog: Catalog, ref: ProfileRef, asked: str, *, today: date) -> S
     if not versions:
         return SelectionError(
             SelectionReason.UNKNOWN_PROFILE,
-            f"There is no workspace {asked!r}.",
+            f"There is no workspace {shown(asked)}.",
             field="profile",
             allowed=dict.fromkeys(p.name for p in offered(catalog, today=today)),
         )

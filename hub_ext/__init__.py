@@ -19,5 +19,5 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name == "WorkspaceSpawner":
-        import_module(".config", __name__).check_chart()
+        import_module(".config", __name__).check_hub()
     return getattr(import_module(_HOMES[name], __name__), name)

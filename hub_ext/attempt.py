@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
+from contextlib import aclosing
 from typing import Any, Final, TypeVar
 
 from .cluster.hub import Start
 from .cluster.starts import Outcome
 from .cluster.waits import Stage, Wait
+from .patience import Patience
 
 REPEAT: Final = 10.0
 """Seconds until a wait whose reason is still the same is told again: each line stays on the page."""
@@ -65,6 +67,31 @@ class Attempt:
         self.settled.set()
         if self.start is not None:
             self.start.failed(self.reason, self.outcome)
+
+    async def trouble(self, patience: Patience) -> Wait | None:
+        """Give the wait that cannot end well as soon as there is one; None if no more is to be told.
+
+        Raises
+        ------
+        TimeoutError
+            Patience is at its end.
+        """
+        clock = asyncio.get_running_loop().time
+        since, queued = clock(), False
+        async with asyncio.timeout(patience.left(queued=queued)) as limit:
+            await self.created.wait()
+            if self.start is None:
+                return None
+            async with aclosing(self.start.waits()) as waits:
+                async for wait in waits:
+                    if wait.fatal:
+                        return wait
+                    if wait.counts is queued:
+                        now = clock()
+                        patience = patience.after(now - since, queued=queued)
+                        since, queued = now, not wait.counts
+                        limit.reschedule(now + patience.left(queued=queued))
+        return None
 
     def hand_over(self, spawn: asyncio.Future[Any] | None) -> None:
         """Note that the pod runs; whether the server answers is known when the hub's `spawn` is done."""

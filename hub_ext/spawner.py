@@ -27,15 +27,20 @@ from traitlets import Dict, Unicode, Union, default
 from .catalog.model import Catalog
 from .config import VALUES_KEY, catalog_from, chart_catalog
 from .form.answer import WorkspaceList
-from .form.entries import Visit
+from .form.entries import Visit, entries_for
+from .form.instead import what_fits
 from .form.listing import list_workspaces
 from .form.page import build_page
 from .form.render import render
 from .hub_errors import LinkOnly, without_false_alarms
+from .patience import Patience
+from .quota.demand import asked_by
+from .quota.policy import with_fits
+from .quota.verdicts import Refusal as QuotaRefusal
 from .render.pod import UserFacts, apply, build_claim, build_fragment
 from .selection import Refusal, Selection, select
 from .selection_access import Person
-from .selection_input import options_from_form, options_from_link
+from .selection_input import PROFILE, options_from_form, options_from_link
 from .spawner_cluster import ClusterSpawner
 from .spawner_objects import is_somebody_else_s, put_on_claim, to_object, to_pod
 
@@ -82,6 +87,7 @@ class WorkspaceSpawner(ClusterSpawner):
         self._link: Mapping[str, Any] | None = None
         self._refused_form: tuple[WorkspaceSpawner, Mapping[str, Any]] | None = None
         self._shown_for: object = None
+        self._verdict: Selection | Refusal | None = None
 
     @default("catalog")
     def _default_catalog(self) -> Mapping[str, Any]:
@@ -152,27 +158,42 @@ class WorkspaceSpawner(ClusterSpawner):
 
     @default("apply_user_options")
     def _default_apply_user_options(self) -> Callable[[WorkspaceSpawner, Mapping[str, Any]], None]:
-        return WorkspaceSpawner._set_start_timeout
+        return lambda *_: None  # `load_user_options` reads them; without a hook the hub warns at each start
 
-    def _set_start_timeout(self, _options: Mapping[str, Any]) -> None:
-        """Set what the hub reads before `load_user_options` runs; a refusal is left to that."""
-        verdict = self._judge()
+    def start(self) -> Any:
+        """Judge the choice before the hub reads how long it may take; the start itself refuses."""
+        self._verdict = verdict = self._judge()
         limit = verdict.workspace.session.start_timeout if isinstance(verdict, Selection) else None
-        self.start_timeout = int(limit.total_seconds()) if limit else self._configured.start_timeout
+        own = limit.total_seconds() if limit else self._configured.start_timeout
+        self._patience = Patience(own=own, queue=self.queue_timeout)
+        return super().start()
 
     async def load_user_options(self) -> None:
         """Turn the options into a workspace, or refuse. Nothing of an earlier attempt is left."""
         self.selection = None
-        verdict = self._judge()
+        verdict, self._verdict = self._verdict or self._judge(), None
         if isinstance(verdict, Refusal):
+            error = self._refuse(verdict)
             # The hub saved the options before anyone judged them; they must not become the next default.
             self.user_options = self.orm_spawner.user_options = dict(self.accepted)
-            raise self._refuse(verdict)
+            raise error
         if verdict.ignored:
             self.log.warning("Ignored %d unknown options of %s", len(verdict.ignored), self._log_name)
         self.selection = verdict
         self.accepted = self.user_options = self.orm_spawner.user_options = verdict.options
         self._place(verdict)
+        await self._reserve(verdict)
+
+    @property
+    def _asked_profile(self) -> str:
+        found = (profile.name for profile in self._catalog.profiles)
+        return next((name for name in found if name == self.user_options.get(PROFILE)), "")
+
+    async def _with_fits(self, refusal: QuotaRefusal, selection: Selection) -> QuotaRefusal:
+        workspace, weights = selection.workspace, self._cluster.rules.weights
+        found = entries_for(self._catalog, await self._visit(self.name)).entries
+        fits = what_fits(found, profile=workspace.profile.name, asked=asked_by(workspace, weights))
+        return with_fits(refusal, fits)
 
     def _place(self, selection: Selection) -> None:
         """Set where the pod and the home are: traits that every attempt sets anew."""
@@ -208,7 +229,10 @@ class WorkspaceSpawner(ClusterSpawner):
         return UserFacts(name=self.user.name, team=team, server_name=self.name, home_claim=self.pvc_name)
 
     async def get_pod_manifest(self) -> Any:
-        """Put the workspace onto the pod that KubeSpawner makes from the hub's configuration."""
+        """Put the workspace onto the pod that KubeSpawner makes from the hub's configuration.
+
+        It is a `V1Pod` where a hook of the admin's expects one; else a plain object in the API's spelling.
+        """
         if self.selection is None:
             raise RuntimeError("load_user_options has not chosen a workspace")
         if self.storage_pvc_ensure:
@@ -216,7 +240,8 @@ class WorkspaceSpawner(ClusterSpawner):
         client = self.api.api_client
         pod = to_object(client, await super().get_pod_manifest())
         fragment = build_fragment(self._catalog, self.selection.workspace, self._facts)
-        return to_pod(client, apply(pod, fragment))
+        made = apply(pod, fragment)
+        return to_pod(client, made) if self.modify_pod_hook else made
 
     def get_pvc_manifest(self) -> Any:
         """Put the size and class of the profile's home onto the claim that KubeSpawner makes."""

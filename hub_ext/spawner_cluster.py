@@ -1,4 +1,4 @@
-"""KubeSpawner on the hub's one watch: room is reserved before a pod is made, and a wait explains itself.
+"""KubeSpawner on the hub's one watch: room is reserved before anything is made, and a wait explains itself.
 
 Overridden seams of KubeSpawner 7.0 and 7.1, and why nothing else will do:
 
@@ -6,7 +6,8 @@ Overridden seams of KubeSpawner 7.0 and 7.1, and why nothing else will do:
   sorts all events every second for everybody who waits.
 - `start`, `_start`: around a whole attempt, so that what it reserved is held exactly as long as it lasts, and
   so that what cannot succeed ends at once.
-- `_make_create_pod_request`: the last step before a pod exists, with the pod as admins' hooks left it.
+- `_make_create_pod_request`: the last step before a pod exists, with the pod as admins' hooks left it; and
+  until it runs, because upstream only looks now and then.
 - `progress`, `stop`.
 
 Shell: talks to the hub and the Kubernetes API; judges nothing by itself.
@@ -20,13 +21,13 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Final
 
-from pydantic import ValidationError
+from kubernetes_asyncio.client.rest import ApiException
 from tornado import web
-from traitlets import Dict, TraitError, Unicode, validate
+from traitlets import Integer, List, TraitError, Unicode, validate
 
 from .attempt import Attempt, unless
 from .catalog.compose import Workspace
-from .catalog.model import Catalog, Quota
+from .catalog.model import Catalog
 from .cluster.hub import HubCluster
 from .cluster.kinds import Kind
 from .cluster.offer import Offer
@@ -37,15 +38,14 @@ from .cluster.starts import Outcome
 from .cluster.texts import sentence, timed_out
 from .cluster.waits import Wait, WaitReason
 from .cluster.watch import Health
+from .config import OWN_NAMESPACES
 from .form.room import Look
+from .patience import Patience
 from .quota.usage import Owner
 from .quota.verdicts import Refusal as QuotaRefusal
 from .selection import Refusal, Selection
-from .spawner_objects import to_object
-from .spawner_requests import RequestSpawner
-
-_WAIT_SHARE: Final = 0.95
-"""Part of the start timeout after which a start ends with its reason; after all of it the hub gives none."""
+from .spawner_objects import explain_api_error, to_object
+from .spawner_requests import UNANSWERED, RequestSpawner
 
 _PAGE_SECONDS: Final = 1.0
 """How long a page waits for the first picture of the cluster after the hub has started."""
@@ -57,11 +57,22 @@ _LOOK: Final = 0.5
 class ClusterSpawner(RequestSpawner):
     """Starts and stops pods, and knows what the cluster and its limits have room for."""
 
-    cluster_quota = Dict(
+    queue_timeout = Integer(
+        1800,
+        min=0,
         config=True,
         help="""
-        What all users together may use at once, in the words of a team's `quota` in the catalog:
-        `{"gpuEquivalents": 40, "servers": 200}`. What is not named is not bounded.
+        Seconds that a start may wait in queues and for nodes that are being added, beyond `start_timeout`.
+
+        Each start that waits takes one of `JupyterHub.concurrent_spawn_limit`.
+        """,
+    )
+    run_namespaces = List(
+        Unicode(),
+        config=True,
+        help="""
+        Namespaces with runs that were made from workspaces, beside those of the hub and the teams: they count
+        against the same limits. The hub has to be allowed to list and watch pods there.
         """,
     )
     start_log = Unicode(
@@ -75,6 +86,9 @@ class ClusterSpawner(RequestSpawner):
     selection: Selection | None = None
     """What the current attempt starts."""
 
+    _patience: Patience
+    """What the current attempt may take."""
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._hub_namespace: str = self.namespace
@@ -83,26 +97,20 @@ class ClusterSpawner(RequestSpawner):
     def _catalog(self) -> Catalog:
         raise NotImplementedError
 
-    @validate("cluster_quota")
-    def _check_cluster_quota(self, proposal: Any) -> dict[str, Any]:
-        value: dict[str, Any] = proposal["value"]
-        try:
-            Quota.model_validate(value)
-        except ValidationError as error:
-            raise TraitError(f"cluster_quota: {error}") from None
-        return value
+    @validate("enable_user_namespaces")
+    def _check_namespaces(self, proposal: Any) -> bool:
+        if proposal["value"]:
+            raise TraitError(OWN_NAMESPACES)
+        return False
 
     @property
-    def _cluster(self) -> HubCluster | None:
-        """The shared view; None where each user has a namespace of their own, which it does not cover."""
-        if self.enable_user_namespaces:
-            return None
+    def _cluster(self) -> HubCluster:
         teams = (team.namespace for team in self._catalog.teams.values())
         return shared_cluster(
             self.api.api_client,
             self._catalog,
             namespaces=[self._hub_namespace, *(name for name in teams if name)],
-            quota=Quota.model_validate(self.cluster_quota),
+            run_namespaces=self.run_namespaces,
             start_log=self.start_log,
         )
 
@@ -112,8 +120,6 @@ class ClusterSpawner(RequestSpawner):
         What runs under `server_name` is not counted against the user: it would be replaced.
         """
         cluster = self._cluster
-        if cluster is None:
-            return None
         with suppress(TimeoutError, DeniedError):
             async with asyncio.timeout(_PAGE_SECONDS):
                 await cluster.ready()
@@ -132,7 +138,7 @@ class ClusterSpawner(RequestSpawner):
 
     async def _start_watching_pods(self, replace: bool = False) -> Any:
         cluster = self._cluster
-        if cluster is None or _pods_health(cluster, self.namespace) is None:
+        if _pods_health(cluster, self.namespace) is None:
             return await super()._start_watching_pods(replace)
         try:
             await cluster.ready()
@@ -148,7 +154,7 @@ class ClusterSpawner(RequestSpawner):
 
     async def _start_watching_events(self, replace: bool = False) -> Any:
         cluster = self._cluster
-        if cluster is None or _pods_health(cluster, self.namespace) is None:
+        if _pods_health(cluster, self.namespace) is None:
             return await super()._start_watching_events(replace)
         return self.reflectors.setdefault(self._get_reflector_key("events"), NoEvents())
 
@@ -156,9 +162,12 @@ class ClusterSpawner(RequestSpawner):
 
     def start(self) -> Any:
         self._attempt = Attempt()
+        # The hub reads it once, when this returns; `_start` begins after that.
+        self.start_timeout = int(self._patience.whole)
         return super().start()
 
     async def _start(self) -> Any:
+        self.start_timeout = int(self._patience.own)
         attempt = self._attempt = self._attempt or Attempt()
         try:
             url = await unless(super()._start(), self._watch_over(attempt))
@@ -171,6 +180,10 @@ class ClusterSpawner(RequestSpawner):
             refusal = self._give_up(attempt)
             attempt.fail()
             raise refusal from None
+        except (ApiException, *UNANSWERED) as error:  # of a request that nobody tries again
+            refusal = self._refuse_by_api(explain_api_error(error))
+            attempt.fail()
+            raise refusal from None
         except BaseException:
             attempt.fail()
             raise
@@ -180,16 +193,12 @@ class ClusterSpawner(RequestSpawner):
     async def _watch_over(self, attempt: Attempt) -> None:
         """End the attempt with the reason once it cannot succeed any more, or when its time is over."""
         try:
-            async with asyncio.timeout(_WAIT_SHARE * self.start_timeout):
-                await attempt.created.wait()
-                if attempt.start is None:
-                    return
-                async for wait in attempt.start.waits():
-                    if wait.fatal:
-                        raise self._give_up(attempt, wait)
+            wait = await attempt.trouble(self._patience)
         except TimeoutError:
             attempt.outcome = Outcome.TIMED_OUT
             raise self._give_up(attempt) from None
+        if wait is not None:
+            raise self._give_up(attempt, wait)
 
     def _give_up(self, attempt: Attempt, wait: Wait | None = None) -> web.HTTPError:
         """Make the refusal out of a wait that cannot end well, or out of the last one when time is over."""
@@ -203,16 +212,10 @@ class ClusterSpawner(RequestSpawner):
         if wait is not None and wait.detail:
             self.log.warning("The cluster on %s: %r", self._log_name, wait.detail)
         status = HTTPStatus.SERVICE_UNAVAILABLE if again else HTTPStatus.FAILED_DEPENDENCY
-        return self._refuse(
-            Refusal(reason=reason.value, text=timed_out(text) if late else text, status=status)
-        )
+        return self._end(Refusal(reason=reason.value, text=timed_out(text) if late else text, status=status))
 
     async def progress(self) -> AsyncIterator[dict[str, Any]]:
         """Tell in plain language what a start waits for."""
-        if self._cluster is None:
-            async for event in super().progress():
-                yield event
-            return
         while (attempt := self._attempt) is None or attempt.over:  # noqa: ASYNC110 - the next one is another
             await asyncio.sleep(_LOOK)
         async for event in attempt.progress():
@@ -220,30 +223,51 @@ class ClusterSpawner(RequestSpawner):
 
     async def stop(self, now: bool = False) -> None:
         await super().stop(now)
-        cluster, starting = self._cluster, self._attempt is not None and self._attempt.running
-        if cluster is not None and not starting:
-            cluster.gone(namespace=self.namespace, user=self.user.name, server=self.name)
+        if self._attempt is None or not self._attempt.running:
+            self._cluster.gone(namespace=self.namespace, user=self.user.name, server=self.name)
+
+    async def _reserve(self, selection: Selection) -> None:
+        """Hold room, or refuse: from here on no other start can be promised the same room.
+
+        Nothing has been made yet, so that a refusal leaves nothing behind.
+        """
+        if self._attempt is None:
+            return  # only looked at, as by a command
+        await self._start_watching_pods()
+        begun = self._cluster.begin(
+            selection.workspace,
+            Owner(user=self.user.name, team=selection.team or ""),
+            namespace=self.namespace,
+            name=self.pod_name,
+            server=self.name,
+        )
+        if isinstance(begun, QuotaRefusal):
+            raise self._refuse_by_limit(await self._with_fits(begun, selection))
+        self._attempt.begin(begun)
+
+    async def _with_fits(self, refusal: QuotaRefusal, selection: Selection) -> QuotaRefusal:
+        """Say what would fit instead."""
+        raise NotImplementedError
 
     async def _make_create_pod_request(self, pod: Any, request_timeout: int) -> bool:
-        self._reserve(pod)
-        await self._create_pod(pod, request_timeout)
-        if self._attempt is not None:
-            self._attempt.created.set()
+        attempt, manifest = self._attempt, to_object(self.api.api_client, pod)
+        if attempt is None or attempt.start is None or self.selection is None:
+            raise RuntimeError("a pod is made in an attempt that has reserved room")
+        manifest["metadata"]["namespace"] = self.namespace
+        if refusal := attempt.start.take(manifest):
+            raise self._refuse_by_limit(await self._with_fits(refusal, self.selection))
+        await self._create_pod(manifest, request_timeout)
+        attempt.created.set()
+        if not (self.internal_ssl or self.services_enabled or self.after_pod_created_hook):
+            await self._until_running(manifest["metadata"]["name"])
         return True
 
-    def _reserve(self, pod: Any) -> None:
-        """Hold room for a pod, or refuse: from here on no other start can be promised the same room."""
-        cluster, attempt = self._cluster, self._attempt
-        if cluster is None:
-            return
-        if attempt is None or self.selection is None:
-            raise RuntimeError("a pod is made in an attempt that has chosen a workspace")
-        manifest = to_object(self.api.api_client, pod)
-        manifest["metadata"]["namespace"] = self.namespace
-        begun = cluster.begin(manifest, self.selection.workspace)
-        if isinstance(begun, QuotaRefusal):
-            raise self._refuse(Refusal(reason=begun.reason, text=begun.text, status=HTTPStatus.FORBIDDEN))
-        attempt.begin(begun)
+    async def _until_running(self, name: str) -> None:
+        """Wait for what KubeSpawner looks for every few seconds next; `_watch_over` bounds the time."""
+        async with self._cluster.watch.following(self.namespace, name) as changed:
+            while not self.is_pod_running(self.pod_reflector.pods.get(f"{self.namespace}/{name}")):
+                changed.clear()
+                await changed.wait()
 
 
 _BLIND: Final = Refusal(

@@ -50,6 +50,8 @@ def is_somebody_else_s(claim: Any, user: str) -> bool:
     return any(annotations.get(key, user) != user for key in _OWNER_ANNOTATIONS)
 
 
-def explain_api_error(error: ApiException) -> Refusal:
-    """Say what the API server's answer means."""
-    return explain(read_answer(error.status or 0, error.body))
+def explain_api_error(error: Exception) -> Refusal:
+    """Say what the API server's answer means, or that there was none."""
+    if isinstance(error, ApiException):
+        return explain(read_answer(error.status or 0, error.body))
+    return NO_ANSWER

@@ -306,7 +306,7 @@ RULES: dict[Code, Rule] = {
     Code.ACCESS_IMPLICIT: Rule(W, "A GPU profile says nothing about access and is open to everyone."),
     Code.CURRENCIES_DIFFER: Rule(W, "Prices are in different currencies and cannot be added up."),
     Code.TEAM_EMPTY: Rule(W, "A team has neither groups nor users."),
-    Code.QUOTA_GAP: Rule(W, "A quota bounds some of the GPUs that the team may start, but not all."),
+    Code.QUOTA_GAP: Rule(W, "A quota bounds some of the GPUs that may be started under it, but not all."),
     Code.QUOTA_IDLE: Rule(W, "A quota bounds a resource that no pool offers."),
-    Code.QUOTA_TOO_SMALL: Rule(W, "A quota is smaller than a profile that the team may start."),
+    Code.QUOTA_TOO_SMALL: Rule(W, "A quota is smaller than a profile that may be started under it."),
 }

@@ -53,6 +53,8 @@ class Catalog(Model):
     """Where workspaces are placed, and what a GPU is there, by a name of your own."""
     teams: dict[Name, Team] = Field(default_factory=dict)
     """Who belongs together, by a name of your own."""
+    quota: Quota = Quota()
+    """For all users together, with or without a team."""
     option_sets: dict[Key, Choice] = Field(default_factory=dict)
     """Choices that several profiles use."""
     defaults: Defaults = Defaults()

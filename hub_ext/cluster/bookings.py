@@ -35,14 +35,16 @@ class Bookings:
         self._as_of = as_of or clock
         self._ledger = Ledger()
 
-    def reserve(
-        self, holding: Holding, limits: Sequence[Limit], *, fits: Sequence[str] = ()
-    ) -> Refusal | None:
-        """Promise room to a start, or say why not. Take what `holding_of` says of the pod's manifest."""
+    def reserve(self, holding: Holding, limits: Sequence[Limit]) -> Refusal | None:
+        """Promise room to a start, or say why not."""
         now = self._settled()
-        self._ledger, refusal = self._ledger.reserve(
-            holding, self._state.observed, limits, now=now, fits=fits
-        )
+        self._ledger, refusal = self._ledger.reserve(holding, self._state.observed, limits, now=now)
+        return refusal
+
+    def adjust(self, holding: Holding, limits: Sequence[Limit]) -> Refusal | None:
+        """Make the promise to a start what its pod will really take, or say why it cannot be."""
+        self._settled()
+        self._ledger, refusal = self._ledger.adjust(holding, self._state.observed, limits)
         return refusal
 
     def started(self, key: str, uid: str) -> None:

@@ -4,9 +4,10 @@ A spawner calls, in this order:
 
 1. ``await cluster.ready()`` once, before it relies on anything.
 2. ``cluster.offer(…)`` for each workspace on a page.
-3. ``cluster.begin(…)`` with the pod's manifest, before the pod is created: a `Start`, or a `Refusal`.
-4. ``start.waits()`` for the progress page and for failing fast, until the server answers.
-5. exactly one of ``start.succeeded``, ``start.refused`` and ``start.failed``; ``cluster.gone`` after a stop.
+3. ``cluster.begin(…)`` before anything is created: a `Start`, or a `Refusal`.
+4. ``start.take(…)`` with the pod's manifest, before the pod is created: perhaps a `Refusal`.
+5. ``start.waits()`` for the progress page and for failing fast, until the server answers.
+6. exactly one of ``start.succeeded``, ``start.refused`` and ``start.failed``; ``cluster.gone`` after a stop.
 
 Shell: reads the clock, the watch and the ledger; the watch talks to the Kubernetes API.
 """
@@ -14,17 +15,19 @@ Shell: reads the clock, the watch and the ledger; the watch talks to the Kuberne
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
 from ..audit import StartLog
 from ..catalog.compose import Workspace
 from ..metrics import Metrics
-from ..quota.demand import holding_of
+from ..quota.demand import asked_by, holding_of
 from ..quota.usage import Holding, Owner, server_key
 from ..quota.verdicts import Refusal
+from . import nature
 from .bookings import Bookings
+from .kinds import Kind
 from .offer import Offer, Rules, View, judge
 from .phases import Milestones, note, split
 from .pods import Pod
@@ -32,7 +35,7 @@ from .starts import Outcome, Subject, record
 from .state import ClusterState
 from .supplies import Supplies
 from .waiting import explain
-from .waits import Around, Place, Wait
+from .waits import Around, Place, Wait, WaitReason
 from .watch import ClusterWatch, utc_now
 
 REFRESH: Final = 2.0
@@ -86,19 +89,20 @@ class HubCluster:
 
     def begin(
         self,
-        pod: Mapping[str, Any],
         workspace: Workspace,
+        owner: Owner,
         *,
+        namespace: str,
+        name: str,
+        server: str = "",
         requested: datetime | None = None,
-        fits: Sequence[str] = (),
     ) -> Start | Refusal:
-        """Reserve room for a pod that is about to be created, or say why not.
+        """Reserve room for a workspace before anything is created for it, or say why not.
 
         Parameters
         ----------
-        pod
-            The manifest in API spelling, with its namespace, and with the labels and annotations that say
-            whose it is: its containers decide what is asked for, sidecars included.
+        name
+            Of the pod that there will be.
         requested
             When the user asked; now, if that is not known.
 
@@ -109,19 +113,17 @@ class HubCluster:
         """
         if not self.watch.is_loaded:
             raise RuntimeError("HubCluster.ready() was not awaited before the first start")
-        holding = holding_of(pod, self.rules.weights)
-        refusal = self.bookings.reserve(holding, self.rules.limits(holding.owner.team), fits=fits)
+        key, taken = server_key(namespace, owner.user, server), asked_by(workspace, self.rules.weights)
+        holding = Holding(key=key, owner=owner, taken=taken)
+        refusal = self.bookings.reserve(holding, self.rules.limits(owner.team))
         if refusal is not None:
-            if self.metrics is not None:
-                self.metrics.count_refusal(refusal.reason.value, profile=workspace.profile.name)
             return refusal
-        metadata = pod["metadata"]
         return Start(
             self,
             holding,
             workspace,
-            namespace=metadata["namespace"],
-            name=metadata["name"],
+            namespace=namespace,
+            name=name,
             requested=requested or self.clock(),
         )
 
@@ -155,10 +157,24 @@ class Start:
         self._last: Pod | None = None
         self._over = False
 
+    def take(self, pod: Mapping[str, Any]) -> Refusal | None:
+        """Change the reservation to what the pod asks for, or say why that cannot be.
+
+        `pod` is the manifest in API spelling, with its namespace and with the labels and annotations that say
+        whose it is: all its containers count, sidecars included.
+        """
+        holding = holding_of(pod, self._cluster.rules.weights)
+        refusal = self._cluster.bookings.adjust(holding, self._cluster.rules.limits(holding.owner.team))
+        if refusal is None:
+            self._holding = holding
+        return refusal
+
     def look(self) -> Wait:
         """Say what it waits for at this moment."""
         cluster, pod = self._cluster, self._pod()
         if pod is None:
+            if self._last and (Kind.PODS, self._at[0]) in cluster.watch.snapshot().visible:
+                return nature.wait(WaitReason.DELETED, fatal=True)
             return explain(None, (), Around(now=cluster.clock()))
         snapshot = cluster.watch.snapshot()
         # Looking at all nodes costs: it is only of use while the pod has none.
@@ -172,7 +188,7 @@ class Start:
         )
         return explain(pod, cluster.watch.events(pod.uid), around)
 
-    async def waits(self) -> AsyncIterator[Wait]:
+    async def waits(self) -> AsyncGenerator[Wait]:
         """Say what it waits for, each time that this changes, until `succeeded` or the like is called.
 
         The one who asks stops at a wait that is `fatal`.

@@ -51,6 +51,9 @@ _STAGES: Final = {
 _STAGE_OF: Final = {reason: stage for stage, reasons in _STAGES.items() for reason in reasons}
 """Where a start is while it waits for this; what is not named is in `STARTING`."""
 
+_QUEUES: Final = frozenset({Stage.QUEUED, Stage.SCALING})
+"""Stages in which nothing is done for a start yet: it waits for its turn, or for a node."""
+
 _QUIET: Final = frozenset(
     {
         WaitReason.REQUESTED,
@@ -136,7 +139,7 @@ def wait(
         fatal=fatal,
         again=fatal and reason in _AGAIN,
         fault=fault,
-        counts=_STAGE_OF.get(reason) is not Stage.QUEUED,
+        counts=_STAGE_OF.get(reason) not in _QUEUES,
         warning=reason not in _QUIET,
         since=since,
         detail=detail,

@@ -15,7 +15,7 @@ from pathlib import Path
 from kubernetes_asyncio.client import ApiClient
 
 from ..audit import StartLog
-from ..catalog.model import Catalog, Quota
+from ..catalog.model import Catalog
 from ..metrics import Metrics
 from ..quota.demand import weights_of
 from .hub import HubCluster
@@ -28,7 +28,12 @@ _shared: tuple[asyncio.AbstractEventLoop, HubCluster] | None = None
 
 
 def shared_cluster(
-    api: ApiClient, catalog: Catalog, *, namespaces: Iterable[str], quota: Quota, start_log: str = ""
+    api: ApiClient,
+    catalog: Catalog,
+    *,
+    namespaces: Iterable[str],
+    run_namespaces: Iterable[str] = (),
+    start_log: str = "",
 ) -> HubCluster:
     """Give the hub's view of the cluster; the first who asks decides what it watches.
 
@@ -36,8 +41,8 @@ def shared_cluster(
     ----------
     namespaces
         Where workspaces are: the hub may list pods there.
-    quota
-        Bounds all users together.
+    run_namespaces
+        Where runs are that count too; what may not be seen there is not counted.
     start_log
         Path of the file that starts are kept in; empty for none.
     """
@@ -45,16 +50,17 @@ def shared_cluster(
     loop = asyncio.get_running_loop()
     if _shared is None or _shared[0] is not loop:
         weights = weights_of(catalog)
-        watch = ClusterWatch(ClusterState(weights), sources(api, namespaces))
-        rules = Rules(catalog=catalog, weights=weights, cluster=quota)
+        watched = sources(api, namespaces, run_namespaces)
+        watch = ClusterWatch(ClusterState(weights), watched, told=shared_metrics().show_watch)
+        rules = Rules(catalog=catalog, weights=weights)
         log = StartLog(Path(start_log)) if start_log else StartLog()
-        cluster = HubCluster(watch, rules, starts=log, metrics=_metrics())
-        _metrics().promised.set_function(lambda: len(cluster.bookings.promised()))
+        cluster = HubCluster(watch, rules, starts=log, metrics=shared_metrics())
+        shared_metrics().promised.set_function(lambda: len(cluster.bookings.promised()))
         _shared = loop, cluster
     return _shared[1]
 
 
 @cache
-def _metrics() -> Metrics:
-    """Make the metrics once: a registry takes each name only once."""
+def shared_metrics() -> Metrics:
+    """Give the metrics of this process: a registry takes each name only once."""
     return Metrics()

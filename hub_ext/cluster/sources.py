@@ -55,11 +55,21 @@ class Source:
         return f"{self.kind.value} in {self.namespace}" if self.namespace else self.kind.value
 
 
-def sources(api: ApiClient, namespaces: Iterable[str], *, kueue: bool = True) -> tuple[Source, ...]:
-    """Name everything that is watched: pods and events of the hub's own namespaces are required."""
+def sources(
+    api: ApiClient, namespaces: Iterable[str], run_namespaces: Iterable[str] = (), *, kueue: bool = True
+) -> tuple[Source, ...]:
+    """Name everything that is watched.
+
+    Parameters
+    ----------
+    namespaces
+        Where workspaces are; their pods are required.
+    run_namespaces
+        Where only runs are: their pods and workloads count, nobody waits for them.
+    """
     core, custom = CoreV1Api(api), CustomObjectsApi(api)
     own = tuple(dict.fromkeys(namespaces))
-    group, version = _KUEUE
+    runs = tuple(name for name in dict.fromkeys(run_namespaces) if name not in own)
     found = [
         Source(kind=Kind.NODES, call=core.list_node),
         Source(
@@ -82,16 +92,20 @@ def sources(api: ApiClient, namespaces: Iterable[str], *, kueue: bool = True) ->
             _namespaced(Kind.QUOTAS, name, core.list_namespaced_resource_quota),
             _namespaced(Kind.LIMIT_RANGES, name, core.list_namespaced_limit_range),
         ]
-        if kueue:
-            found.append(
-                Source(
-                    kind=Kind.WORKLOADS,
-                    namespace=name,
-                    call=custom.list_namespaced_custom_object,
-                    arguments={"group": group, "version": version, "namespace": name, "plural": "workloads"},
-                )
-            )
+    found += [_namespaced(Kind.PODS, name, core.list_namespaced_pod) for name in runs]
+    if kueue:
+        found += [_workloads(name, custom) for name in (*own, *runs)]
     return tuple(found)
+
+
+def _workloads(namespace: str, custom: CustomObjectsApi) -> Source:
+    group, version = _KUEUE
+    return Source(
+        kind=Kind.WORKLOADS,
+        namespace=namespace,
+        call=custom.list_namespaced_custom_object,
+        arguments={"group": group, "version": version, "namespace": namespace, "plural": "workloads"},
+    )
 
 
 def _namespaced(kind: Kind, namespace: str, call: Callable[..., Any], *, required: bool = False) -> Source:

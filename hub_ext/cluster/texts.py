@@ -13,21 +13,21 @@ from .waits import WaitReason
 
 _TELL: Final = "Please tell an administrator."
 _AGAIN: Final = "It is tried again by itself."
+_TURN: Final = "It starts by itself when it is its turn."
+_STOPS: Final = "It starts as soon as somebody stops a workspace."
+_PROMISES: Final = (_AGAIN, _TURN, _STOPS)
+"""What is not true any more of a start that was given up."""
 
 _TEXTS: Final[dict[WaitReason, Callable[[str], str]]] = {
     WaitReason.REQUESTED: lambda _: "The workspace is being created.",
-    WaitReason.IN_QUEUE: lambda what: f"Waiting in the queue{what}. It starts by itself when it is its turn.",
+    WaitReason.IN_QUEUE: lambda what: f"Waiting in the queue{what}. {_TURN}",
     WaitReason.QUEUE_TOO_SMALL: lambda what: f"The queue can never hold this workspace{what}. {_TELL}",
     WaitReason.QUEUE_STOPPED: lambda what: f"The queue{what} takes nothing at the moment. {_TELL}",
     WaitReason.GATED: lambda what: f"Held back by the cluster{what} until it is released.",
     WaitReason.SCHEDULING: lambda _: "Looking for a node.",
-    WaitReason.NO_ROOM: lambda what: (
-        f"Waiting for a node with room: {what}. It starts as soon as somebody stops a workspace."
-    ),
+    WaitReason.NO_ROOM: lambda what: f"Waiting for a node with room: {what}. {_STOPS}",
     WaitReason.SCALING_UP: lambda what: f"A node is being added for this workspace{what}.",
-    WaitReason.NO_SCALE_UP: lambda what: (
-        f"Waiting for room: no node can be added now{what}. It starts as soon as somebody stops a workspace."
-    ),
+    WaitReason.NO_SCALE_UP: lambda what: f"Waiting for room: no node can be added now{what}. {_STOPS}",
     WaitReason.NO_MATCHING_NODE: lambda what: f"No node of the cluster takes this workspace{what}. {_TELL}",
     WaitReason.TOO_LARGE: lambda what: (
         f"No node is large enough for this workspace{what}. Pick a smaller one."
@@ -116,4 +116,6 @@ def span(time: timedelta) -> str:
 
 def timed_out(text: str) -> str:
     """Turn the last thing that was waited for into the sentence that ends the start."""
-    return f"The workspace did not start in time. {text.replace(_AGAIN, '').replace('  ', ' ').strip()}"
+    for promise in _PROMISES:
+        text = text.replace(promise, "")
+    return f"The workspace did not start in time. {' '.join(text.split())}"

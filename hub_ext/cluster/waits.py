@@ -95,7 +95,7 @@ class Wait:
     """Of a fatal one: a new pod of the same kind may well succeed."""
     fault: Fault = Fault.CLUSTER
     counts: bool = True
-    """Whether the time is taken from the start timeout; waiting in a queue is not."""
+    """Whether the time is taken from the start timeout; waiting in a queue or for a new node is not."""
     warning: bool = False
     """Whether to set it off: something is wrong, even if it may heal."""
     since: datetime | None = None

@@ -80,9 +80,16 @@ class Watch:
     """Keeps a store up to date, and wakes those who wait for a pod."""
 
     def __init__(
-        self, store: Store, sources: Iterable[Source], *, clock: Callable[[], datetime] = utc_now
+        self,
+        store: Store,
+        sources: Iterable[Source],
+        *,
+        clock: Callable[[], datetime] = utc_now,
+        told: Callable[[Mapping[str, Health]], None] | None = None,
     ) -> None:
+        """`told` hears how well collections are known, by their names, each time that this changes."""
         self._store = store
+        self._told = told or (lambda _: None)
         self._clock = clock
         self._followed = [_Followed(source, set()) for source in sources]
         self._tasks: list[asyncio.Task[None]] = []
@@ -94,6 +101,7 @@ class Watch:
     async def start(self) -> None:
         """Begin to watch. Returns at once; await `loaded` for the first full picture."""
         if not self._tasks:
+            self._told(self.health())
             self._tasks = [
                 asyncio.create_task(self._follow(one), name=f"watch {one.source.label}")
                 for one in self._followed
@@ -252,6 +260,7 @@ class Watch:
             log.log(level, "cluster watch: source=%s health=%s problem=%s", one.source.label, health, problem)
         if health is not one.health:
             one.since = self._clock()
+            self._told({one.source.label: health})
         one.health, one.problem = health, problem
         if all(each.health in {Health.LIVE, Health.DENIED, Health.STALE} for each in self._followed):
             self._loaded.set()
@@ -261,9 +270,14 @@ class ClusterWatch(Watch):
     """Keeps a `ClusterState` up to date, and hands it out."""
 
     def __init__(
-        self, state: ClusterState, sources: Iterable[Source], *, clock: Callable[[], datetime] = utc_now
+        self,
+        state: ClusterState,
+        sources: Iterable[Source],
+        *,
+        clock: Callable[[], datetime] = utc_now,
+        told: Callable[[Mapping[str, Health]], None] | None = None,
     ) -> None:
-        super().__init__(state, sources, clock=clock)
+        super().__init__(state, sources, clock=clock, told=told)
         self.state = state
 
     def snapshot(self) -> Snapshot:

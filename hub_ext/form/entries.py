@@ -18,6 +18,7 @@ from ..selection import Selection, locked, offers, select
 from ..selection_access import Person, locked_text, paying_teams
 from ..selection_input import PROFILE
 from . import facts
+from .instead import with_alternatives
 from .room import Look, Room, room_for, unknown
 from .view import Notice, NoticeKind
 
@@ -95,7 +96,7 @@ def entries_for(catalog: Catalog, visit: Visit) -> Entries:
     if not profiles:
         notices = (*notices, Notice(kind=NoticeKind.WARNING, text=_NOTHING))
     judged = (entry.room.stock for entry in found if not entry.closed)
-    return Entries(entries=tuple(found), notices=notices, unknown=unknown(visit.look, judged))
+    return Entries(entries=with_alternatives(found), notices=notices, unknown=unknown(visit.look, judged))
 
 
 def _entry(

@@ -69,20 +69,38 @@ class Ledger:
         limits: Sequence[Limit],
         *,
         now: datetime,
-        fits: Sequence[str] = (),
     ) -> tuple[Ledger, Refusal | None]:
         """Promise room to a start, or say why not; the ledger is unchanged then.
 
         A server that starts again replaces its own promise, and does not compete with its own old pod.
         """
         usage = self.usage(observed, holding.owner, without=holding.key)
-        refusal = check(holding.taken, usage, limits, fits=fits, containers=holding.containers)
+        refusal = check(holding.taken, usage, limits, containers=holding.containers)
         if refusal is not None:
             return self, refusal
         earlier = self.promises.get(holding.key)
         before = tuple(dict.fromkeys(earlier.holdings)) if earlier else ()
         promise = Reservation(holding=holding, state=State.STARTING, since=now, before=before)
         return Ledger({**self.promises, holding.key: promise}), None
+
+    def adjust(
+        self, holding: Holding, observed: Observed, limits: Sequence[Limit]
+    ) -> tuple[Ledger, Refusal | None]:
+        """Make a promise what the start's pod will really take, or say why it cannot be.
+
+        Raises
+        ------
+        KeyError
+            Nothing is promised to that server.
+        """
+        promise = self.promises[holding.key]
+        before = promise.holding
+        if (before.owner, before.taken) != (holding.owner, holding.taken):
+            usage = self.usage(observed, holding.owner, without=holding.key)
+            refusal = check(holding.taken, usage, limits, containers=holding.containers)
+            if refusal is not None:
+                return self, refusal
+        return Ledger({**self.promises, holding.key: replace(promise, holding=holding)}), None
 
     def settle(self, key: str, *, now: datetime, uid: str = "") -> Ledger:
         """Note that a start is over: with the pod `uid`, or with one that may exist."""

@@ -9,9 +9,8 @@ Pure: no clock, no network.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import islice
 
 from ..catalog.model import Catalog, Quota
 from . import texts
@@ -25,6 +24,9 @@ _REASONS = {
     Scope.CLUSTER: Reason.CLUSTER_LIMIT,
     Scope.NAMESPACE: Reason.NAMESPACE_QUOTA,
 }
+
+
+_SCOPES = {reason: scope for scope, reason in _REASONS.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,16 +63,15 @@ def bound_of(quota: Quota) -> dict[str, Amount]:
     return {name: amount for name, amount in named.items() if amount is not None}
 
 
-def limits_for(catalog: Catalog, team: str, *, cluster: Quota | None = None) -> tuple[Limit, ...]:
+def limits_for(catalog: Catalog, team: str) -> tuple[Limit, ...]:
     """Collect the limits that apply to a member of `team`, the narrowest first.
 
-    `cluster` bounds all users together. A team that the catalog does not know has no limits of its own:
-    whether its members may start anything is decided before, by access.
+    A team that the catalog does not know has no limits of its own: whether its members may start anything is
+    decided before, by access.
     """
     found = catalog.teams.get(team)
     quotas = [] if found is None else [(Scope.USER, found.per_user), (Scope.TEAM, found.quota)]
-    if cluster is not None:
-        quotas.append((Scope.CLUSTER, cluster))
+    quotas.append((Scope.CLUSTER, catalog.quota))
     limits = (Limit(scope=scope, bound=bound_of(quota)) for scope, quota in quotas)
     return tuple(limit for limit in limits if limit.bound)
 
@@ -80,7 +81,6 @@ def check(
     usage: Usage,
     limits: Sequence[Limit],
     *,
-    fits: Sequence[str] = (),
     containers: Mapping[str, Resources] | None = None,
 ) -> Refusal | None:
     """Judge one more workspace; None means that it may start.
@@ -93,8 +93,6 @@ def check(
         What is taken already, without the workspace itself.
     limits
         The first one that is exceeded is the one that is reported.
-    fits
-        Names of workspaces to offer instead.
     containers
         What each container of the pod asks for: if several ask for what is short, the text names them.
     """
@@ -103,23 +101,29 @@ def check(
         if shortages:
             return Refusal(
                 reason=_REASONS[limit.scope],
-                text=_text(limit.scope, shortages, fits, containers or {}),
+                text=f"{texts.over_limit(limit.scope, shortages)}{_takers(shortages, containers or {})}",
                 fault=Fault.USER,
                 shortages=shortages,
-                fits=tuple(fits),
             )
     return None
 
 
-def _text(
-    scope: Scope, shortages: Sequence[Shortage], fits: Sequence[str], containers: Mapping[str, Resources]
-) -> str:
-    text = texts.over_limit(scope, shortages, fits)
+def _takers(shortages: Sequence[Shortage], containers: Mapping[str, Resources]) -> str:
     for shortage in shortages:
         names = [name for name, taken in containers.items() if shortage.resource in taken]
         if "/" in shortage.resource and len(names) > 1:
-            return f"{text} {texts.takers(shortage.resource, names)}"
-    return text
+            return f" {texts.takers(shortage.resource, names)}"
+    return ""
+
+
+def with_fits(refusal: Refusal, fits: Sequence[str]) -> Refusal:
+    """Name the workspaces that would fit instead; a refusal that is not about a limit stays as it is."""
+    scope = _SCOPES.get(refusal.reason)
+    if scope is None or not refusal.shortages or not fits:
+        return refusal
+    plain = texts.over_limit(scope, refusal.shortages)
+    named = texts.over_limit(scope, refusal.shortages, fits)
+    return replace(refusal, text=refusal.text.replace(plain, named, 1), fits=tuple(fits))
 
 
 def short_of(asked: Resources, used: Resources, bound: Mapping[str, Amount]) -> tuple[Shortage, ...]:
@@ -144,11 +148,3 @@ def room(asked: Resources, usage: Usage, limits: Sequence[Limit]) -> Room:
         if more:
             counts[limit.scope] = min(more)
     return Room(user=counts.get(Scope.USER), team=counts.get(Scope.TEAM), cluster=counts.get(Scope.CLUSTER))
-
-
-def fitting(
-    offers: Mapping[str, Resources], usage: Usage, limits: Sequence[Limit], *, most: int = 3
-) -> tuple[str, ...]:
-    """Name the offers that would fit, in their order, at most `most`."""
-    names = (name for name, asked in offers.items() if check(asked, usage, limits) is None)
-    return tuple(islice(names, most))

@@ -30,7 +30,8 @@ from hub_ext.cluster.sources import sources
 from hub_ext.cluster.state import ClusterState
 from hub_ext.cluster.watch import ClusterWatch
 from hub_ext.quota.demand import weights_of
-from tests.bench.spawn_load import build_pod, client
+from hub_ext.quota.usage import Owner
+from tests.bench.spawn_load import client
 from tests.bench.spawn_page import large_catalog
 
 TURN = 0.005
@@ -85,9 +86,8 @@ async def ours(namespace: str, users: int, core: CoreV1Api) -> list[asyncio.Task
     await cluster.ready()
     starts = []
     for number in range(users):
-        pod = build_pod(f"waits-{number}", node=None)
-        pod["metadata"]["namespace"] = namespace
-        start = cluster.begin(pod, workspace)
+        owner = Owner(user=f"waits-{number}")
+        start = cluster.begin(workspace, owner, namespace=namespace, name=f"jupyter-waits-{number}")
         assert isinstance(start, Start)
         # Its pod is there already, which otherwise means that it belongs to an earlier start.
         start._not_mine = ""

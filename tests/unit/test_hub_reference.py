@@ -24,7 +24,7 @@ def own_traits():
 
 
 def test_there_are_traits_to_look_for():
-    assert {"catalog", "cluster_quota", "start_log"} <= set(own_traits())
+    assert {"catalog", "queue_timeout", "run_namespaces", "start_log"} <= set(own_traits())
 
 
 @pytest.mark.parametrize("name", own_traits())

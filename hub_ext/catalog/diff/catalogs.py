@@ -166,6 +166,7 @@ def _names(old: Catalog, new: Catalog, today: date) -> Iterator[Change]:
 
 
 def _teams(old: Catalog, new: Catalog) -> Iterator[Change]:
+    yield from _quota("all users together", old.quota, new.quota)
     for name, before in old.teams.items():
         after = new.teams.get(name)
         if after is None:

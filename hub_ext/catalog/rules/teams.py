@@ -1,4 +1,4 @@
-"""Teams: they have members, and their quotas bound what they may start.
+"""Teams and quotas: teams have members, and quotas bound what may be started.
 
 Source: Kubernetes ResourceQuota counts each extended resource by its own name; nothing makes a MIG slice or a
 share count as a GPU.
@@ -34,13 +34,18 @@ def check_members(context: Context) -> Iterator[Problem]:
 
 def check_quotas(context: Context) -> Iterator[Problem]:
     """GPUs that a quota forgets, and profiles that can never fit."""
+    everything = [p for _, p in context.profiles() if p.state is not State.RETIRED]
+    bounds: list[tuple[Loc, str, Quota, list[Profile]]] = [
+        (("quota",), "users", context.written.quota, everything)
+    ]
     for name, team in context.written.teams.items():
-        profiles = [p for _, p in context.profiles() if _may_start(name, p) and p.state is not State.RETIRED]
+        profiles = [p for p in everything if _may_start(name, p)]
         for key, quota in (("quota", team.quota), ("perUser", team.per_user)):
-            loc: Loc = ("teams", name, key)
-            yield from _idle(context, loc, quota)
-            yield from _gaps(context, loc, quota, profiles)
-            yield from _too_small(context, loc, quota, profiles)
+            bounds.append((("teams", name, key), name, quota, profiles))
+    for loc, who, quota, profiles in bounds:
+        yield from _idle(context, loc, quota)
+        yield from _gaps(context, loc, who, quota, profiles)
+        yield from _too_small(context, loc, quota, profiles)
 
 
 def _may_start(team: str, profile: Profile) -> bool:
@@ -64,7 +69,7 @@ def _idle(context: Context, loc: Loc, quota: Quota) -> Iterator[Problem]:
             )
 
 
-def _gaps(context: Context, loc: Loc, quota: Quota, profiles: list[Profile]) -> Iterator[Problem]:
+def _gaps(context: Context, loc: Loc, who: str, quota: Quota, profiles: list[Profile]) -> Iterator[Problem]:
     bounded = quota.extended
     if not bounded or quota.gpu_equivalents is not None:
         return
@@ -78,7 +83,7 @@ def _gaps(context: Context, loc: Loc, quota: Quota, profiles: list[Profile]) -> 
     if missing:
         yield Problem(
             code=Code.QUOTA_GAP,
-            message=f"{loc[1]} may start {', '.join(missing)}, which {loc[2]} does not bound",
+            message=f"{who} may start {', '.join(missing)}, which {loc[-1]} does not bound",
             loc=loc,
             help="Add each by name, or bound all by gpuEquivalents.",
         )
@@ -94,7 +99,7 @@ def _too_small(context: Context, loc: Loc, quota: Quota, profiles: list[Profile]
                 code=Code.QUOTA_TOO_SMALL,
                 message=f"{profile.label} needs more {exceeded[0]} than is allowed",
                 loc=loc,
-                help="Raise the quota, or take the team out of the profile's access.",
+                help="Raise the quota, or take those whom it bounds out of the profile's access.",
             )
 
 

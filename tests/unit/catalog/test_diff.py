@@ -42,7 +42,7 @@ HUGE = {"displayName": "64 GiB", "resources": {"memory": "64Gi"}}
 @pytest.mark.parametrize(
     ("edit", "impact", "code", "words"),
     [
-        ({"profiles.4": GONE}, B, "no-longer-starts", "no workspace 'gpu-share'"),
+        ({"profiles.4": GONE}, B, "no-longer-starts", "no workspace “gpu-share”"),
         (
             {"profiles.0.state": "retired", "defaults.profile": GONE},
             B,
@@ -141,6 +141,7 @@ HUGE = {"displayName": "64 GiB", "resources": {"memory": "64Gi"}}
         ({"profiles.2.choices": {"size": "sizes"}}, M, "choice", "Size: can be chosen"),
         ({"teams.nlp.quota.gpuEquivalents": 4}, N, "quota", "6 → 4"),
         ({"teams.nlp.perUser.cpu": 20}, N, "quota", "no bound → 20"),
+        ({"quota.servers": 100}, N, "quota", "200 → 100"),
         ({"teams.nlp.groups": ["nlp2"]}, B, "team", "nlp"),
         ({"profiles.3.displayName": "Part of a card"}, M, "renamed", "Part of a card instead of"),
         ({"aliases": GONE}, B, "alias", "gone"),

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from hub_ext.catalog.compose import Workspace, compose
 from hub_ext.catalog.load import load_catalog
-from hub_ext.catalog.model import Catalog, Quota
+from hub_ext.catalog.model import Catalog
 from hub_ext.cluster.hub import HubCluster, Start
 from hub_ext.cluster.kinds import Kind
 from hub_ext.cluster.offer import Rules, summary
@@ -64,6 +64,7 @@ def catalog() -> Catalog:
                     "gpu": {"product": "NVIDIA-H200", "sharing": "exclusive"},
                 }
             },
+            "quota": {"servers": 50},
             "teams": {"nlp": {"groups": ["nlp"], "quota": {GPU: 3}, "perUser": {GPU: 2}}},
             "profiles": [
                 {
@@ -96,7 +97,7 @@ def metrics() -> Metrics:
 @pytest.fixture
 def hub(catalog: Catalog, clock: Clock, metrics: Metrics) -> HubCluster:
     state = ClusterState(weights_of(catalog))
-    rules = Rules(catalog=catalog, weights=weights_of(catalog), cluster=Quota(servers=50))
+    rules = Rules(catalog=catalog, weights=weights_of(catalog))
     watch = ClusterWatch(state, [], clock=clock)
     watch._loaded.set()
     return HubCluster(watch, rules, metrics=metrics, clock=clock)
@@ -112,8 +113,15 @@ def manifest(user: str = "ada", server: str = "", **more: Any) -> dict[str, Any]
     return pod
 
 
-def begun(hub: HubCluster, workspace: Workspace, pod: dict[str, Any]) -> Start:
-    start = hub.begin(pod, workspace)
+def begin(
+    hub: HubCluster, workspace: Workspace, user: str = "ada", server: str = "", team: str = "nlp"
+) -> Start | Refusal:
+    pod = manifest(user, server)["metadata"]["name"]
+    return hub.begin(workspace, Owner(user=user, team=team), namespace="hub", name=pod, server=server)
+
+
+def begun(hub: HubCluster, workspace: Workspace, user: str = "ada", server: str = "") -> Start:
+    start = begin(hub, workspace, user, server)
     assert isinstance(start, Start)
     return start
 
@@ -126,33 +134,29 @@ def test_two_named_servers_in_the_same_instant_with_room_for_one(
     hub: HubCluster, workspace: Workspace
 ) -> None:
     seen(hub, manifest("ada", node="n1"))
-    first, second = hub.begin(manifest("ada", "a"), workspace), hub.begin(manifest("ada", "b"), workspace)
+    first, second = begin(hub, workspace, "ada", "a"), begin(hub, workspace, "ada", "b")
     assert isinstance(first, Start)
     assert isinstance(second, Refusal)
     assert second.reason is Reason.USER_LIMIT
     first.refused("namespace-quota")
-    assert isinstance(hub.begin(manifest("ada", "b"), workspace), Start)
-
-
-def test_a_refusal_is_counted(hub: HubCluster, workspace: Workspace, metrics: Metrics) -> None:
-    for server in ("a", "b", "c"):
-        hub.begin(manifest("ada", server), workspace)
-    assert metrics.refusals.labels("one-gpu", "user-limit")._value.get() == 1
+    assert isinstance(begin(hub, workspace, "ada", "b"), Start)
 
 
 def test_a_sidecar_in_the_manifest_counts_and_is_named(hub: HubCluster, workspace: Workspace) -> None:
     pod = manifest()
     sidecar = {"name": "monitor", "resources": {"limits": {GPU: "2"}}}
     pod["spec"]["containers"].append(sidecar)
-    refusal = hub.begin(pod, workspace)
-    assert isinstance(refusal, Refusal)
+    start = begun(hub, workspace)
+    assert start.take(manifest()) is None
+    refusal = start.take(pod)
+    assert refusal is not None
     assert refusal.text.endswith("2 of its containers ask for GPUs: notebook, monitor.")
 
 
 def test_the_page_sees_what_is_promised_and_not_the_own_server(hub: HubCluster, workspace: Workspace) -> None:
     hub.state.seen(Kind.NODES)
     hub.state.put(Kind.NODES, make_node(labels={"pool": "gpu"}, allocatable={GPU: "8"}), NOW)
-    begun(hub, workspace, manifest("bob"))
+    begun(hub, workspace, "bob")
     seen(hub, manifest("ada", node="n1"))
     offer = hub.offer(workspace, ADA, namespace="hub", server="other")
     assert summary(offer) == ("up to 7 free now · 1 more for you · 1 more for your team · 48 more in all")
@@ -163,13 +167,13 @@ def test_the_page_sees_what_is_promised_and_not_the_own_server(hub: HubCluster, 
 def test_nothing_is_promised_before_the_cluster_is_known(hub: HubCluster, workspace: Workspace) -> None:
     hub.watch._loaded.clear()
     with pytest.raises(RuntimeError, match=r"ready\(\) was not awaited"):
-        hub.begin(manifest(), workspace)
+        begin(hub, workspace)
 
 
 async def test_a_start_is_told_and_recorded(
     hub: HubCluster, workspace: Workspace, clock: Clock, metrics: Metrics
 ) -> None:
-    start = begun(hub, workspace, manifest())
+    start = begun(hub, workspace)
     waits = start.waits()
     assert (await anext(waits)).stage is Stage.REQUESTED
     placed = {"conditions": [condition("PodScheduled", seconds=1)]}
@@ -202,7 +206,7 @@ async def test_a_start_is_told_and_recorded(
 async def test_the_pod_before_is_not_this_start(hub: HubCluster, workspace: Workspace) -> None:
     waiting = container_status(waiting={"reason": "ErrImagePull", "message": "x: not found"})
     seen(hub, manifest(node="n1", status={"containerStatuses": [waiting]}))
-    start = begun(hub, workspace, manifest())
+    start = begun(hub, workspace)
     assert start.look().reason is WaitReason.REQUESTED
     new = manifest()
     new["metadata"]["uid"] = "another"
@@ -213,19 +217,19 @@ async def test_the_pod_before_is_not_this_start(hub: HubCluster, workspace: Work
 async def test_a_failed_start_holds_its_room_until_it_is_known_to_be_gone(
     hub: HubCluster, workspace: Workspace, clock: Clock
 ) -> None:
-    start = begun(hub, workspace, manifest())
+    start = begun(hub, workspace)
     start.failed("timeout", Outcome.TIMED_OUT)
     assert hub.bookings.usage(ADA).user[GPU] == 1
     hub.gone(namespace="hub", user="ada")
     assert hub.bookings.usage(ADA).user[GPU] == 0
-    begun(hub, workspace, manifest()).succeeded()
+    begun(hub, workspace).succeeded()
     assert hub.bookings.usage(ADA).user[GPU] == 1
     clock.move(SETTLE.total_seconds())
     assert hub.bookings.usage(ADA).user[GPU] == 0, "its pod never came to be seen"
 
 
 async def test_a_fatal_wait_is_told_at_once(hub: HubCluster, workspace: Workspace) -> None:
-    start = begun(hub, workspace, manifest())
+    start = begun(hub, workspace)
     waits = start.waits()
     await anext(waits)
     status = {

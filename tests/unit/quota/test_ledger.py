@@ -110,6 +110,32 @@ def test_a_server_that_moves_to_another_team_counts_in_both_until_the_old_pod_is
     assert ledger.usage(old, Owner(user="alice", team="vision")).team[GPU] == 1
 
 
+def test_a_promise_becomes_what_the_pod_really_takes() -> None:
+    ledger = reserve(Ledger(), holding("a", gpus=1))
+    more, refusal = ledger.adjust(holding("a", gpus=2), Observed(), TWO)
+    assert refusal is None
+    assert more.usage(Observed(), ALICE).user[GPU] == 2
+    too_much, refusal = more.adjust(holding("a", gpus=3), Observed(), TWO)
+    assert (refusal and refusal.reason, too_much) == (Reason.USER_LIMIT, more)
+    less, refusal = more.adjust(holding("a", gpus=1), Observed(), TWO)
+    assert refusal is None
+    assert less.usage(Observed(), ALICE).user[GPU] == 1
+
+
+def test_what_is_as_promised_is_not_asked_for_again() -> None:
+    """The limit may be used up by then: what was promised stays promised."""
+    ledger = reserve(Ledger(), holding("a", gpus=2))
+    full = Observed([("1", holding("b", gpus=2))])
+    same, refusal = ledger.adjust(holding("a", gpus=2), full, TWO)
+    assert refusal is None
+    assert same.usage(full, ALICE).user[GPU] == 4
+
+
+def test_only_what_was_promised_can_be_adjusted() -> None:
+    with pytest.raises(KeyError):
+        Ledger().adjust(holding("a"), Observed(), TWO)
+
+
 def test_settling_and_releasing_what_is_not_there_changes_nothing() -> None:
     ledger = Ledger()
     assert ledger.settle("x", now=NOW) is ledger
@@ -225,6 +251,23 @@ class Interleavings(RuleBasedStateMachine):
             self.ledger = self.ledger.settle(key, now=self.world.now, uid=uid)
 
     @precondition(lambda self: self.starts)
+    @rule(pick=PICK, gpus=st.integers(0, 3))
+    def adjust(self, pick: int, gpus: int) -> None:
+        """The pod of a start turns out to ask for something else; if that does not fit, the start ends."""
+        key = picked(self.starts, pick)
+        one = self.starts[key]
+        if one.sent:
+            return
+        taken = Resources({GPU: gpus, "servers": 1})
+        other = Holding(key=key, owner=one.holding.owner, taken=taken)
+        self.ledger, refusal = self.ledger.adjust(other, self.observed, LIMITS)
+        if refusal is None:
+            one.holding = other
+        else:
+            del self.starts[key]
+            self.ledger = self.ledger.withdraw(key, now=self.world.now)
+
+    @precondition(lambda self: self.starts)
     @rule(pick=PICK)
     def send_create(self, pick: int) -> None:
         one = self.starts[picked(self.starts, pick)]
@@ -335,6 +378,7 @@ def _if_started(step: Callable[[Interleavings, Random], None]) -> Callable[[Inte
 STEPS: list[Callable[[Interleavings, Random], None]] = [
     lambda m, c: m.start(owner=c.choice(OWNERS), server=c.choice(["", "a"]), gpus=c.randint(0, 3)),
     lambda m, c: m.start_at_once(owner=c.choice(OWNERS[:2]), gpus=c.randint(1, 2)),
+    _if_started(lambda m, c: m.adjust(pick=c.randint(0, 99), gpus=c.randint(0, 3))),
     _if_started(lambda m, c: m.send_create(pick=c.randint(0, 99))),
     _if_started(lambda m, c: m.finish(pick=c.randint(0, 99), answered=c.random() < 0.6)),
     _if_started(lambda m, c: m.remake(pick=c.randint(0, 99))),

@@ -12,7 +12,8 @@ from hub_ext.catalog.model import Catalog, Quota
 from hub_ext.quota import texts
 from hub_ext.quota.arithmetic import Resources
 from hub_ext.quota.demand import holding_of, weights_of
-from hub_ext.quota.policy import Limit, check, fitting, limits_for, room
+from hub_ext.quota.policy import Limit, check, limits_for, room, with_fits
+from hub_ext.quota.refusals import Answer, explain
 from hub_ext.quota.usage import Holding, Observed, Owner, Usage, server_key, share_of
 from hub_ext.quota.verdicts import Reason, Refusal, Scope
 
@@ -71,13 +72,29 @@ def test_more_than_the_limit_itself_says_so_instead_of_advising_to_wait() -> Non
 
 
 def test_what_would_fit_instead_is_named() -> None:
-    offers = {"CPU only": asked(cpu=4000), "One GPU": asked(gpus=1), "Two GPUs": asked(gpus=2)}
     usage, limits = Usage(user=asked(gpus=1)), [limit(Scope.USER, gpus=2)]
-    assert fitting(offers, usage, limits) == ("CPU only", "One GPU")
-    refusal = check(asked(gpus=2), usage, limits, fits=fitting(offers, usage, limits))
-    assert refusal is not None
-    assert refusal.text.endswith("What would fit now: CPU only, One GPU.")
+    plain = check(asked(gpus=2), usage, limits)
+    assert plain is not None
+    assert with_fits(plain, ()) is plain
+    refusal = with_fits(plain, ("CPU only", "One GPU"))
+    assert refusal.text == (
+        "You have 1 of 2 GPUs in use, and this workspace needs 2 GPUs. What would fit now: CPU only, One GPU."
+    )
+    assert refusal.as_dict()["fits"] == ["CPU only", "One GPU"]
     assert refusal.as_dict()["shortages"] == [{"resource": GPU, "asked": 2, "used": 1, "limit": 2, "left": 1}]
+
+
+def test_what_would_fit_is_named_beside_the_containers_that_ask() -> None:
+    containers = {"notebook": asked(gpus=1), "monitor": asked(gpus=1)}
+    plain = check(asked(gpus=2), Usage(), [limit(Scope.USER, gpus=1)], containers=containers)
+    assert plain is not None
+    text = with_fits(plain, ("CPU only",)).text
+    assert text.endswith("What would fit now: CPU only. 2 of its containers ask for GPUs: notebook, monitor.")
+
+
+def test_what_is_not_about_a_limit_names_nothing_instead() -> None:
+    other = explain(Answer(code=503))
+    assert with_fits(other, ("CPU only",)) is other
 
 
 def test_sidecars_that_ask_too_are_named() -> None:
@@ -152,6 +169,7 @@ def catalog() -> Catalog:
                 },
                 "turns": {"gpu": {"product": "NVIDIA-L40S", "sharing": "time-slicing", "replicas": 4}},
             },
+            "quota": {"servers": 100},
             "teams": {
                 "nlp": {
                     "groups": ["nlp"],
@@ -173,7 +191,7 @@ def catalog() -> Catalog:
 
 
 def test_limits_come_from_the_team_and_from_what_bounds_all(catalog: Catalog) -> None:
-    limits = limits_for(catalog, "nlp", cluster=Quota(servers=100))
+    limits = limits_for(catalog, "nlp")
     assert [(one.scope, dict(one.bound)) for one in limits] == [
         (
             Scope.USER,
@@ -182,7 +200,9 @@ def test_limits_come_from_the_team_and_from_what_bounds_all(catalog: Catalog) ->
         (Scope.TEAM, {"gpuEquivalents": Fraction(6), GPU: 4}),
         (Scope.CLUSTER, {"servers": 100}),
     ]
-    assert limits_for(catalog, "unknown") == ()
+    assert [one.scope for one in limits_for(catalog, "unknown")] == [Scope.CLUSTER]
+    open_to_all = catalog.model_copy(update={"quota": Quota()})
+    assert limits_for(open_to_all, "unknown") == ()
 
 
 def test_weights_say_what_a_slice_and_a_share_are_worth(catalog: Catalog) -> None:

@@ -12,6 +12,7 @@ from hub_ext.attempt import Attempt, unless
 from hub_ext.cluster.nature import wait
 from hub_ext.cluster.starts import Outcome
 from hub_ext.cluster.waits import Wait, WaitReason
+from hub_ext.patience import Patience
 
 
 class Start:
@@ -54,6 +55,102 @@ async def number() -> int:
 
 async def raising() -> None:
     raise LookupError
+
+
+class Queue:
+    """Waits that a test tells one by one, and the time that it lets pass between them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._told: asyncio.Queue[Wait | None] = asyncio.Queue()
+        self._passed = 0.0
+        loop = asyncio.get_running_loop()
+        real = loop.time
+        monkeypatch.setattr(loop, "time", lambda: real() + self._passed)
+
+    async def waits(self) -> AsyncIterator[Wait]:
+        while (told := await self._told.get()) is not None:
+            yield told
+
+    async def tell(self, reason: WaitReason | None, *, fatal: bool = False) -> None:
+        await self._told.put(reason and wait(reason, fatal=fatal))
+        await settle()
+
+    async def let_pass(self, seconds: float) -> None:
+        self._passed += seconds
+        await settle()
+
+
+async def settle() -> None:
+    """Let everything that is due happen."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def watched(monkeypatch: pytest.MonkeyPatch) -> tuple[Queue, asyncio.Task[Wait | None]]:
+    """An attempt whose pod is made, watched with a minute of its own and an hour for queues."""
+    queue, attempt = Queue(monkeypatch), Attempt()
+    attempt.begin(queue)  # type: ignore[arg-type]
+    attempt.created.set()
+    return queue, asyncio.ensure_future(attempt.trouble(Patience(own=60, queue=3600)))
+
+
+async def test_time_in_a_queue_is_not_the_start_s_own(
+    watched: tuple[Queue, asyncio.Task[Wait | None]],
+) -> None:
+    queue, guard = watched
+    await queue.let_pass(30)
+    await queue.tell(WaitReason.IN_QUEUE)
+    await queue.let_pass(2000)
+    await queue.tell(WaitReason.SCALING_UP)
+    await queue.let_pass(1500)
+    assert not guard.done()
+    await queue.tell(WaitReason.PULLING)
+    await queue.let_pass(25)
+    assert not guard.done()
+    await queue.let_pass(10)
+    with pytest.raises(TimeoutError):
+        guard.result()
+
+
+async def test_a_queue_is_not_waited_in_for_ever(watched: tuple[Queue, asyncio.Task[Wait | None]]) -> None:
+    queue, guard = watched
+    await queue.tell(WaitReason.IN_QUEUE)
+    await queue.let_pass(2000)
+    await queue.tell(WaitReason.SCHEDULING)
+    await queue.tell(WaitReason.IN_QUEUE)
+    await queue.let_pass(1500)
+    assert not guard.done()
+    await queue.let_pass(200)
+    with pytest.raises(TimeoutError):
+        guard.result()
+
+
+async def test_what_cannot_end_well_ends_the_watch(watched: tuple[Queue, asyncio.Task[Wait | None]]) -> None:
+    queue, guard = watched
+    await queue.tell(WaitReason.PULLING)
+    await queue.tell(WaitReason.IMAGE_NOT_FOUND, fatal=True)
+    found = guard.result()
+    assert found is not None
+    assert found.reason is WaitReason.IMAGE_NOT_FOUND
+
+
+async def test_a_start_that_is_told_to_its_end_is_no_trouble(
+    watched: tuple[Queue, asyncio.Task[Wait | None]],
+) -> None:
+    queue, guard = watched
+    await queue.tell(WaitReason.RUNNING)
+    await queue.tell(None)
+    assert guard.result() is None
+
+
+async def test_a_pod_that_is_never_made_is_the_start_s_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, attempt = Queue(monkeypatch), Attempt()
+    guard = asyncio.ensure_future(attempt.trouble(Patience(own=60, queue=3600)))
+    await settle()
+    await clock.let_pass(61)
+    with pytest.raises(TimeoutError):
+        guard.result()
 
 
 async def test_work_that_is_done_ends_the_guard() -> None:

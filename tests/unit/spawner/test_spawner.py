@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiohttp import ClientConnectionError
 from kubernetes_asyncio.client import ApiClient
 from kubernetes_asyncio.client.rest import ApiException
 from tornado import web
 from traitlets import TraitError
+from traitlets.config import Application, Config
 
+from hub_ext.cluster.shared import shared_metrics
+from hub_ext.config import check_hub
 from hub_ext.hub_errors import LinkOnly, hub_error
+from hub_ext.patience import MARGIN, Patience
 from hub_ext.selection import Refusal
 from hub_ext.spawner import WorkspaceSpawner
 from hub_ext.spawner_objects import to_object
@@ -28,20 +35,45 @@ def status(code: int, **fields: Any) -> ApiException:
     return error
 
 
+class Answer:
+    """What the client gives for a request whose answer it shall not read."""
+
+    def __init__(self, code: int, **fields: Any) -> None:
+        self.status = code
+        self._body = json.dumps({"kind": "Status", **fields}).encode()
+
+    async def read(self) -> bytes:
+        return self._body
+
+    def release(self) -> None:
+        """Keep nothing."""
+
+
 class Api:
     """Answers what a test lays out, and keeps what it was asked."""
 
     def __init__(self, client: Any) -> None:
         self.api_client = client
-        self.answers: list[ApiException | None] = []
+        self.answers: list[Answer | Exception] = []
         self.claim: Any = None
+        self.claims: list[Any] = []
         self.created: list[Any] = []
+        self.tried: list[Any] = []
         self.grace: list[int] = []
 
-    async def create_namespaced_pod(self, _namespace: str, pod: Any) -> None:
-        self.created.append(pod)
-        if self.answers and (error := self.answers.pop(0)):
-            raise error
+    async def create_namespaced_pod(
+        self, _namespace: str, pod: Any, *, _preload_content: bool, dry_run: str = ""
+    ) -> Answer:
+        assert not _preload_content
+        (self.tried if dry_run else self.created).append(pod)
+        answer = self.answers.pop(0) if self.answers else Answer(201)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def create_namespaced_persistent_volume_claim(self, *, namespace: str, body: Any) -> None:
+        assert namespace
+        self.claims.append(body)
 
     async def delete_namespaced_pod(self, *, grace_period_seconds: int, body: Any, **_: Any) -> None:
         assert body.grace_period_seconds == grace_period_seconds
@@ -89,7 +121,6 @@ async def make(
 async def pod_of(spawner: WorkspaceSpawner, options: Mapping[str, Any]) -> dict[str, Any]:
     """Render the pod of one attempt."""
     spawner.user_options = dict(options)
-    spawner._set_start_timeout(options)
     await spawner.load_user_options()
     return to_object(spawner.api.api_client, await spawner.get_pod_manifest())
 
@@ -132,10 +163,25 @@ async def test_the_pod_loses_nothing_that_the_admin_configured(make: Callable[..
 
 
 async def test_a_profile_s_start_timeout_counts_for_it_alone(make: Callable[..., WorkspaceSpawner]) -> None:
-    spawner = make(start_timeout=77, catalog=json.loads(json.dumps(_with_timeout())))
-    await pod_of(spawner, {"profile": "cpu"})
-    assert spawner.start_timeout == 600
-    await pod_of(spawner, {"profile": "turns"})
+    spawner = make(start_timeout=77, queue_timeout=1000, catalog=json.loads(json.dumps(_with_timeout())))
+    for profile, own in (("cpu", 600), ("turns", 77), ("nope", 77)):
+        spawner.user_options = {"profile": profile}
+        start = spawner.start()
+        # The hub reads it here, and gives up without a reason when it is over.
+        assert spawner.start_timeout == own + 1000 + MARGIN
+        start.cancel()
+        with suppress(asyncio.CancelledError):
+            await start
+        assert spawner._patience == Patience(own=own, queue=1000)
+
+
+async def test_a_stop_waits_as_long_as_the_hub_is_configured_to(
+    make: Callable[..., WorkspaceSpawner],
+) -> None:
+    spawner = make(start_timeout=77)
+    spawner.user_options = {"profile": "nope"}
+    with pytest.raises(web.HTTPError):
+        await spawner.start()
     assert spawner.start_timeout == 77
 
 
@@ -200,13 +246,22 @@ async def test_a_pod_is_given_time_to_let_go_of_its_device(
     assert spawner.api.grace == [given]
 
 
+@pytest.fixture
+def patient(make: Callable[..., WorkspaceSpawner]) -> WorkspaceSpawner:
+    """A spawner in the middle of a start."""
+    spawner = make()
+    spawner._patience = Patience(own=60, queue=0)
+    return spawner
+
+
+POD = {"metadata": {"name": "jupyter-ada"}}
 CONFLICT = {"reason": "Conflict", "message": 'Operation cannot be fulfilled on resourcequotas "q": modified'}
 TAKEN = {"reason": "AlreadyExists", "message": 'pods "jupyter-ada" already exists'}
 
 
 @pytest.mark.parametrize(("answer", "stops"), [(CONFLICT, 0), (TAKEN, 1)])
 async def test_only_a_pod_of_the_same_name_is_stopped(
-    make: Callable[..., WorkspaceSpawner],
+    patient: WorkspaceSpawner,
     monkeypatch: pytest.MonkeyPatch,
     answer: dict[str, str],
     stops: int,
@@ -217,22 +272,69 @@ async def test_only_a_pod_of_the_same_name_is_stopped(
         stopped.append(now)
 
     monkeypatch.setattr(WorkspaceSpawner, "stop", stop)
+    patient.api.answers = [Answer(409, **answer)]
+    await patient._create_pod(POD, 3)
+    assert (len(patient.api.created), len(stopped)) == (2, stops)
+
+
+@pytest.mark.parametrize("error", [TimeoutError(), ClientConnectionError("gone"), ConnectionResetError()])
+async def test_an_api_server_that_is_away_for_a_moment_is_asked_again(
+    patient: WorkspaceSpawner, error: Exception
+) -> None:
+    patient.api.answers = [error]
+    await patient._create_pod(POD, 3)
+    assert len(patient.api.created) == 2
+
+
+async def test_an_api_server_that_stays_away_is_named_without_a_promise(patient: WorkspaceSpawner) -> None:
+    patient._patience = Patience(own=0, queue=0)
+    patient.api.answers = [TimeoutError()] * 9
+    with pytest.raises(web.HTTPError) as caught:
+        await patient._create_pod(POD, 3)
+    assert caught.value.status_code == 503
+    assert caught.value.jupyterhub_message == (  # type: ignore[attr-defined]
+        "The cluster does not answer at the moment. It did not get better in time; please try again later."
+    )
+
+
+OVER = {
+    "reason": "Forbidden",
+    "message": 'pods "jupyter-ada" is forbidden: exceeded quota: q, requested: pods=1, used: pods=4, '
+    "limited: pods=4",
+}
+NO_DRY_RUN = {"reason": "BadRequest", "message": 'admission webhook "a.b" does not support dry run'}
+
+
+async def test_a_user_whose_pod_would_be_refused_gets_no_claim(make: Callable[..., WorkspaceSpawner]) -> None:
     spawner = make()
-    spawner.api.answers = [status(409, **answer), None]
-    pod = SimpleNamespace(metadata=SimpleNamespace(name="jupyter-ada"))
-    await spawner._create_pod(pod, 3)
-    assert (len(spawner.api.created), len(stopped)) == (2, stops)
+    await pod_of(spawner, {"profile": "cpu"})
+    spawner.api.answers = [Answer(403, **OVER)]
+    with pytest.raises(web.HTTPError) as caught:
+        await spawner._make_create_pvc_request(spawner.get_pvc_manifest(), 3)
+    assert caught.value.status_code == 403
+    assert (len(spawner.api.tried), spawner.api.claims) == (1, [])
+
+
+@pytest.mark.parametrize("answer", [Answer(201), Answer(400, **NO_DRY_RUN), Answer(409, **CONFLICT)])
+async def test_what_is_not_refused_for_certain_gets_its_claim(
+    make: Callable[..., WorkspaceSpawner], answer: Answer
+) -> None:
+    spawner = make()
+    await pod_of(spawner, {"profile": "cpu"})
+    spawner.api.answers = [answer]
+    assert await spawner._make_create_pvc_request(spawner.get_pvc_manifest(), 3)
+    assert [claim.metadata.name for claim in spawner.api.claims] == ["claim-ada"]
+    assert spawner.api.created == []
 
 
 async def test_the_log_of_a_refusal_has_neither_token_nor_manifest(
     make: Callable[..., WorkspaceSpawner], caplog: pytest.LogCaptureFixture
 ) -> None:
     spawner = make()
-    spawner.user_options = {"profile": "cpu"}
-    await spawner.load_user_options()
-    pod = await spawner.get_pod_manifest()
-    assert "secret-token" in pod.to_str()
-    spawner.api.answers = [status(403, reason="Forbidden", message="pods is forbidden: no\nway")]
+    spawner._patience = Patience(own=60, queue=0)
+    pod = await pod_of(spawner, {"profile": "cpu"})
+    assert "secret-token" in json.dumps(pod)
+    spawner.api.answers = [Answer(403, reason="Forbidden", message="pods is forbidden: no\nway")]
     with pytest.raises(web.HTTPError):
         await spawner._create_pod(pod, 3)
     assert "secret-token" not in caplog.text
@@ -261,26 +363,54 @@ async def test_all_spawners_of_a_hub_share_one_view_of_the_cluster(
     assert make()._cluster is make("lab")._cluster is not None
 
 
-async def test_users_with_namespaces_of_their_own_are_left_to_kubespawner(
-    make: Callable[..., WorkspaceSpawner],
-) -> None:
-    spawner = make(enable_user_namespaces=True)
-    assert spawner._cluster is None
-    assert await spawner._look("") is None
+def test_users_with_namespaces_of_their_own_are_refused(make: Callable[..., WorkspaceSpawner]) -> None:
+    with pytest.raises(
+        TraitError, match=r"enable_user_namespaces is not supported.*teams\.<team>\.namespace"
+    ):
+        make(enable_user_namespaces=True)
 
 
-async def test_limits_for_all_together_are_checked_when_they_are_read(
+@pytest.mark.parametrize("section", ["KubeSpawner", "WorkspaceSpawner"])
+def test_a_hub_whose_users_have_namespaces_of_their_own_does_not_start(
+    monkeypatch: pytest.MonkeyPatch, section: str
+) -> None:
+    config = Config({section: {"enable_user_namespaces": True}})
+    monkeypatch.setattr(Application, "_instance", Application(config=config))
+    with pytest.raises(SystemExit, match=rf"does not start: {section}\.enable_user_namespaces"):
+        check_hub()
+
+
+async def test_a_hook_of_the_admin_gets_the_pod_as_it_expects_it(
     make: Callable[..., WorkspaceSpawner],
 ) -> None:
-    assert make(cluster_quota={"gpuEquivalents": 4.5, "servers": 9})._cluster is not None
-    with pytest.raises(TraitError, match="gpuEqivalents"):
-        make(cluster_quota={"gpuEqivalents": 4})
+    plain, hooked = make(), make(modify_pod_hook=lambda _spawner, pod: pod)
+    for spawner in (plain, hooked):
+        spawner.user_options = {"profile": "cpu"}
+        await spawner.load_user_options()
+    pod = await hooked.get_pod_manifest()
+    assert pod.spec.containers[0].name == "notebook"
+    assert to_object(hooked.api.api_client, pod) == await plain.get_pod_manifest()
+
+
+async def test_refusals_are_counted_under_names_of_the_catalog_only(
+    make: Callable[..., WorkspaceSpawner],
+) -> None:
+    counter = shared_metrics().refusals
+
+    def count(profile: str, reason: str) -> float:
+        return float(counter.labels(profile, reason)._value.get())
+
+    before = [count("full", "unknown-choice"), count("", "unknown-profile")]
+    for options in ({"profile": "full", "nope": "x"}, {"profile": "nope"}):
+        with pytest.raises(web.HTTPError):
+            await pod_of(make(), options)
+    assert [count("full", "unknown-choice"), count("", "unknown-profile")] == [one + 1 for one in before]
 
 
 async def test_a_pod_is_made_in_an_attempt_only(make: Callable[..., WorkspaceSpawner]) -> None:
     spawner = make()
     spawner.user_options = {"profile": "cpu"}
     await spawner.load_user_options()
-    with pytest.raises(RuntimeError):
+    with pytest.raises(RuntimeError, match="has reserved room"):
         await spawner._make_create_pod_request(await spawner.get_pod_manifest(), 3)
     assert spawner.api.created == []

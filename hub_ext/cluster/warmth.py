@@ -75,7 +75,7 @@ def warmth_of(image: ImageReference, nodes: Iterable[Node]) -> Warmth:
 def start_text(warmth: Warmth, usual: Usual, supply: Supply) -> str:
     """Say how a start will be: ``warm start, usually 20 s``; empty where nothing is known."""
     if supply is Supply.WILL_SCALE:
-        return _usually("a new node takes", usual.scale_up)
+        return f"a new node usually takes {span(usual.scale_up)}" if usual.scale_up else ""
     if supply is not Supply.FREE:
         return ""
     if warmth.certain is True:
@@ -90,7 +90,3 @@ def start_text(warmth: Warmth, usual: Usual, supply: Supply) -> str:
 
 def _comma(time: timedelta | None) -> str:
     return f", usually {span(time)}" if time else ""
-
-
-def _usually(what: str, time: timedelta | None) -> str:
-    return f"{what} {span(time)} as a rule" if time else ""

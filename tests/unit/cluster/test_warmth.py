@@ -77,7 +77,7 @@ def test_what_is_not_listed_is_cold_only_where_the_list_is_whole(
         (Warmth(cold=2), Supply.FREE, "cold start: its software is fetched first, usually 4 min"),
         (Warmth(warm=1, cold=2), Supply.FREE, "warm start on 1 of 3 nodes, usually 20 s"),
         (Warmth(unknown=2), Supply.FREE, ""),
-        (Warmth(), Supply.WILL_SCALE, "a new node takes 7 min as a rule"),
+        (Warmth(), Supply.WILL_SCALE, "a new node usually takes 7 min"),
         (Warmth(), Supply.FULL, ""),
         (Warmth(), Supply.UNKNOWN, ""),
     ],

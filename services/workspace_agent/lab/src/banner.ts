@@ -1,0 +1,64 @@
+/** The banner above JupyterLab: there from the first warning on. */
+
+import { Widget } from '@lumino/widgets';
+
+import { buttonRow } from './actions.js';
+import type { Session } from './session.js';
+import { bannerText, tone, warningKey } from './texts.js';
+
+export class Banner extends Widget {
+  private readonly text = document.createElement('span');
+  private buttons: HTMLElement = document.createElement('div');
+  private shownFor = '';
+  private closedFor = '';
+
+  constructor(private readonly session: Session) {
+    super();
+    this.id = 'gpu-workspaces-banner';
+    this.addClass('gw-Banner');
+    this.text.className = 'gw-Banner-text';
+    this.node.setAttribute('role', 'alert');
+    this.node.append(this.text, this.buttons, this.closer());
+    session.changed.connect(this.render, this);
+    this.hide();
+  }
+
+  /** Show what is the case now; called every second for the countdown. */
+  render(): void {
+    const { seen } = this.session;
+    const now = Date.now();
+    const words = seen && bannerText(seen, now);
+    const answer = seen?.view.answer;
+    if (!seen || !words || !answer || this.closedFor === warningKey(answer)) {
+      this.setHidden(true);
+      return;
+    }
+    this.node.dataset.tone = tone(seen, now);
+    if (this.text.textContent !== words) {
+      this.text.textContent = words;
+      this.text.title = answer.lost.join('\n');
+    }
+    const key = JSON.stringify(answer.buttons);
+    if (key !== this.shownFor) {
+      const row = buttonRow(this.session, answer.buttons);
+      this.buttons.replaceWith(row);
+      this.buttons = row;
+      this.shownFor = key;
+    }
+    this.setHidden(false);
+  }
+
+  private closer(): HTMLElement {
+    const close = document.createElement('button');
+    close.className = 'jp-mod-styled jp-mod-minimal gw-Banner-close';
+    close.textContent = '×';
+    close.title = 'Hide until the next warning';
+    close.setAttribute('aria-label', close.title);
+    close.addEventListener('click', () => {
+      const answer = this.session.seen?.view.answer;
+      this.closedFor = answer ? warningKey(answer) : '';
+      this.render();
+    });
+    return close;
+  }
+}

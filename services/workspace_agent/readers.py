@@ -1,0 +1,169 @@
+"""Takes samples: reads processes and GPUs in threads of their own, so that the server never waits.
+
+A driver can hang for good; its thread is then left alone and asked again when it has come back.
+
+Shell: reads clocks and starts threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+from hub_ext.protocol import Attribution, SelfTest
+
+from .gpus import GpuReading, attribute, merge
+from .jupyter import Jupyter
+from .nvml import Nvml, NvmlError
+from .processes import Roots, Stat, measure
+from .procfs import read_table
+from .reports import Sample, pids_of
+from .self_test import no_library, run_self_test
+
+log = logging.getLogger(__name__)
+
+READ_SECONDS = 10
+"""How long a sample waits for a reader."""
+RETRY_SECONDS = 600
+"""Until a self-test that learned nothing is made again."""
+WINDOW_SECONDS = 900
+"""The longest window: what was used before is forgotten when no report gets through."""
+NOT_TESTED = SelfTest(attribution=Attribution.UNTRUSTED, detail="the self-test has not ended")
+
+Result = TypeVar("Result")
+
+
+class Reader:
+    """One thread that does one thing at a time."""
+
+    def __init__(self, name: str) -> None:
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"workspace-agent-{name}")
+        self._running: Future[object] | None = None
+
+    async def run(self, function: Callable[[], Result]) -> Result | None:
+        """What the function returns, or None while it, or an earlier one, takes too long."""
+        if self._running and not self._running.done():
+            return None
+        started = self._executor.submit(function)
+        self._running = started  # type: ignore[assignment]
+        done, _ = await asyncio.wait([asyncio.wrap_future(started)], timeout=READ_SECONDS)
+        return done.pop().result() if done else None
+
+    def close(self) -> None:
+        """End the thread once it is free; does not wait."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """One look at the process table."""
+
+    table: tuple[Stat, ...]
+    at: float
+    """By the clock that only goes forward."""
+    wall: float
+
+
+class Sampler:
+    """Takes samples of one server. What it used is measured from the last look that was `settled`."""
+
+    def __init__(self, jupyter: Jupyter) -> None:
+        self.self_test = NOT_TESTED
+        self.cpu_seconds = 0.0
+        """Processor time that reading took so far."""
+        self._jupyter = jupyter
+        self._processes, self._gpus = Reader("processes"), Reader("gpus")
+        self._before: Look | None = None
+        self._last: Look | None = None
+        self._watched: GpuReading | None = None
+        self._nvml: Nvml | None = None
+        self._tested_at: float | None = None
+        self._helpers: set[int] = set()
+
+    async def take(self) -> Sample:
+        """Read everything once."""
+        kernels, terminals = await self._jupyter.kernels(), self._jupyter.terminals()
+        gpus = await self.watch_gpus()
+        look = await self._processes.run(self._look)
+        before = self._before
+        if before and self._last and self._last.at - before.at > WINDOW_SECONDS:
+            before = self._last
+        self._before, self._last = before or look, look or self._last
+        seconds = look.at - before.at if look and before else 0.0
+        roots = Roots(
+            server=os.getpid(),
+            kernels=pids_of(kernels),
+            shells={terminal.pid: terminal.shell for terminal in terminals},
+            helpers=frozenset(self._helpers),
+        )
+        return Sample(
+            uses=measure(
+                before.table if before else (),
+                look.table if look else (),
+                roots=roots,
+                begun=before.wall if before else 0,
+                seconds=seconds,
+            ),
+            window_seconds=seconds,
+            gpus=gpus,
+            kernels=kernels,
+            terminals=terminals,
+            complete=look is not None,
+        )
+
+    async def watch_gpus(self) -> GpuReading:
+        """Read the GPUs; drivers remember what was used for less than a minute."""
+        reading = await self._gpus.run(self._read_gpus) or GpuReading(complete=False)
+        self._watched = merge(self._watched, reading)
+        return self._watched
+
+    def settle(self) -> None:
+        """The last sample reached the culler: the next one is measured from there."""
+        self._before, self._watched = self._last or self._before, None
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._processes.close()
+        self._gpus.close()
+
+    def _look(self) -> Look:
+        begun = time.thread_time()
+        look = Look(table=read_table(), at=time.monotonic(), wall=time.time())
+        self.cpu_seconds += time.thread_time() - begun
+        return look
+
+    def _read_gpus(self) -> GpuReading:
+        begun = time.thread_time()
+        try:
+            self._test()
+            devices = self._nvml.read() if self._nvml else ()
+            return attribute(devices, self.self_test.attribution)
+        except NvmlError as error:
+            log.warning("workspace agent: the GPU driver did not answer: %s", error)
+            return GpuReading(complete=False)
+        finally:
+            self.cpu_seconds += time.thread_time() - begun
+
+    def _test(self) -> None:
+        """Make the self-test, unless its result is known or it was tried lately."""
+        now = time.monotonic()
+        if self._tested_at is not None and (
+            self.self_test is not NOT_TESTED or now - self._tested_at < RETRY_SECONDS
+        ):
+            return
+        self._tested_at = now
+        try:
+            self._nvml = self._nvml or Nvml()
+        except NvmlError as error:
+            self.self_test = no_library(error)
+            return
+        self.self_test = run_self_test(self._nvml, self._helpers.add) or NOT_TESTED
+        log.info(
+            "workspace agent: GPU attribution is %s: %s", self.self_test.attribution, self.self_test.detail
+        )

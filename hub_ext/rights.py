@@ -20,6 +20,8 @@ class Where(StrEnum):
     """Where workspaces run; often the hub's own namespace."""
     JOBS = "jobs"
     """Where runs of notebooks and scripts run."""
+    PULLS = "pulls"
+    """Where the prepuller's pods are, and nothing else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

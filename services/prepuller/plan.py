@@ -74,8 +74,12 @@ def plan(
     over = over_budget(picture, settings, worth)
     judge = _Judge(picture, settings.limits, troubles, over)
     missing = (pair for pair, place in picture.layout.places.items() if place.tier is Tier.REQUIRED)
-    # Two places of equal worth keep the catalog's order; a pod that is there, or going, is waited for.
-    order = sorted((pair for pair in missing if pair not in picture.mine), key=lambda pair: -worth[pair])
+    # A pod that is there, or going, is waited for. Of equal worth, where it failed before comes last, so that
+    # one bad node is not the first to try each time; else the catalog's order stays.
+    order = sorted(
+        (pair for pair in missing if pair not in picture.mine),
+        key=lambda pair: (-worth[pair], troubles.at(*pair) is not None),
+    )
     fetches: list[Fetch] = []
     waits: dict[Pair, Wait] = {}
     for pair in order:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
@@ -93,9 +93,7 @@ def read_pull_pod(item: Mapping[str, Any], events: Sequence[Event]) -> PullPod |
         return None
     tool = next((one for one in pod.containers if one.name == TOOL), None)
     seen = _judge(pod, main, tool, events)
-    pull = read_pull(MAIN, events)
-    done = seen.step is Step.DONE
-    return PullPod(
+    found = PullPod(
         uid=pod.uid,
         name=pod.name,
         node=node,
@@ -108,10 +106,30 @@ def read_pull_pod(item: Mapping[str, Any], events: Sequence[Event]) -> PullPod |
         over=pod.phase in FINISHED_PHASES,
         reason=seen.reason,
         detail=seen.detail,
-        seconds=_seconds(main, tool, pull.took) if done and not pull.warm else None,
-        size_bytes=pull.size_bytes,
-        present=pull.warm if done else None,
+        seconds=_seconds(main, tool) if seen.step is Step.DONE else None,
     )
+    return add_events(found, events)
+
+
+def add_events(pod: PullPod, events: Sequence[Event]) -> PullPod:
+    """Add what events tell about a pull that is done: its time, its size, whether it was needed."""
+    if pod.step is not Step.DONE or not events:
+        return pod
+    pull = read_pull(MAIN, events)
+    seconds = pull.took.total_seconds() if pull.took is not None else pod.seconds
+    return replace(
+        pod,
+        seconds=None if pull.warm else seconds,
+        size_bytes=pull.size_bytes or pod.size_bytes,
+        present=pod.present if pull.warm is None else pull.warm,
+    )
+
+
+def _seconds(main: Container, tool: Container | None) -> float | None:
+    """Say how long a pull took by what lies between the two containers, to the second."""
+    if tool is None or tool.finished is None or main.started is None:
+        return None
+    return max(0.0, (main.started - tool.finished).total_seconds())
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,15 +188,6 @@ def _why(container: Container, events: Sequence[Event]) -> str:
     cause = next((text for text in reversed(told) if not text.startswith("Error: ")), "")
     short = container.reason == "ImagePullBackOff" and "rpc error" not in container.message
     return (cause if short else "") or container.message or cause
-
-
-def _seconds(main: Container, tool: Container | None, took: timedelta | None) -> float | None:
-    """Say how long a pull took, by the kubelet's own measure or by what lies between the two containers."""
-    if took is not None:
-        return took.total_seconds()
-    if tool is None or tool.finished is None or main.started is None:
-        return None
-    return max(0.0, (main.started - tool.finished).total_seconds())
 
 
 def build_pull_labels(want: str, pools: Sequence[str]) -> dict[str, str]:

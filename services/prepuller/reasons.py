@@ -75,7 +75,7 @@ class Blame(StrEnum):
     PAIR = "pair"
     """This image on this node."""
     ALL = "all"
-    """Every pull: the tool's image, or the right to make pods."""
+    """Every pull, as when the tool's own image does not come."""
 
 
 BLAMES: Final = {
@@ -96,7 +96,7 @@ BLAMES: Final = {
     Reason.EVICTED: Blame.NODE,
     Reason.TOOL_IMAGE: Blame.ALL,
     Reason.RUNTIME_ERROR: Blame.PAIR,
-    Reason.POD_REFUSED: Blame.ALL,
+    Reason.POD_REFUSED: Blame.IMAGE,
 }
 
 NEEDS_ADMIN: Final = frozenset(
@@ -134,7 +134,7 @@ TEXTS: Final = {
     Reason.EVICTED: "The node ran short and ended the pod.",
     Reason.TOOL_IMAGE: "The image of the tool (`tool`) could not be fetched or run.",
     Reason.RUNTIME_ERROR: "The node could not start a container from the image.",
-    Reason.POD_REFUSED: "The API server refuses the pods of the prepuller.",
+    Reason.POD_REFUSED: "The API server refuses the pod that is to fetch it.",
 }
 
 

@@ -92,14 +92,30 @@ class Troubles:
         if pod.reason is None or pod.uid in self._noted:
             return None
         self._noted[pod.uid] = None
-        blame = BLAMES[pod.reason]
-        if blame is Blame.PAIR and not worked.ever((Blame.IMAGE, pod.want)):
-            # Nowhere did it work: it may be the image as well as the node, and one try at a time is enough.
-            blame = Blame.IMAGE
         keys = dict(keys_of(pod.want, pod.node, want, architecture))
+        blame = self._blame(pod, keys, worked)
         found = Trouble(reason=pod.reason, detail=pod.detail, at=now, node=pod.node, want=pod.want)
         self._pairs[pod.want, pod.node] = found
         return self.add((blame, keys.get(blame, pod.want)), found, worked)
+
+    def _blame(self, pod: PullPod, keys: Mapping[Blame, str], worked: Worked) -> Blame:
+        """Put a failure down to something, by what worked elsewhere in the meantime.
+
+        What nowhere worked may be the image as well as the node: one try at a time is enough. What works for
+        others is the node's own trouble: it must not keep a registry from all the rest. A registry that
+        limits what is fetched does so for all.
+        """
+        assert pod.reason is not None  # noqa: S101 - `note` has looked
+        blame = BLAMES[pod.reason]
+        if blame is Blame.PAIR and not worked.ever((Blame.IMAGE, pod.want)):
+            return Blame.IMAGE
+        if blame in {Blame.REGISTRY, Blame.ALL} and pod.reason is not Reason.REGISTRY_BUSY:
+            before = self._pairs.get((pod.want, pod.node))
+            begun = min(pod.created, before.at) if before is not None else pod.created
+            known = (Blame.PAIR, keys[Blame.PAIR]) in self._found
+            if known or worked.since((blame, keys.get(blame, "")), begun):
+                return Blame.PAIR
+        return blame
 
     def add(self, key: Key, found: Trouble, worked: Worked) -> Trouble:
         """Remember a failure of something, counting those in a row."""

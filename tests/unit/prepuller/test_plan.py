@@ -212,14 +212,14 @@ def test_a_failure_is_counted_once_however_often_it_is_seen() -> None:
 def test_success_ends_a_row_of_failures() -> None:
     cluster, catalog = world.Cluster(*nodes(2)), catalog_of(["base"])
     for _ in range(3):
-        fail(cluster, "base", "n0", Reason.REGISTRY_UNREACHABLE)
+        fail(cluster, "base", "n0", Reason.REGISTRY_BUSY)
         cluster.plan(catalog)
         cluster.now += timedelta(minutes=40)
     assert {trouble.count for _, trouble in cluster.troubles} == {3}
     cluster.pods = {"good": pod_of("base", "n1", since=cluster.now)}
     assert world.fetched(cluster.plan(catalog)) == {"n0": ["base"]}
     cluster.now += timedelta(seconds=1)
-    fail(cluster, "base", "n0", Reason.REGISTRY_UNREACHABLE)
+    fail(cluster, "base", "n0", Reason.REGISTRY_BUSY)
     cluster.plan(catalog)
     assert {trouble.count for _, trouble in cluster.troubles} == {1}
 
@@ -322,3 +322,26 @@ def test_images_of_equal_use_do_not_push_each_other_out() -> None:
     assert (made.fetches, made.drops) == ((), ())
     clear = {("p-torch", "", "torch"): 10, ("p-base", "", "base"): 30}
     assert [drop.why for drop in cluster.plan(catalog, given, starts=clear).drops] == [Removal.OVER_BUDGET]
+
+
+@pytest.mark.parametrize("reason", [Reason.REGISTRY_UNREACHABLE, Reason.TOOL_IMAGE])
+def test_a_node_that_reaches_nothing_keeps_nothing_from_the_others(reason: Reason) -> None:
+    """Its first failure may be the registry's; from the second on others have shown that it is not."""
+    cluster, catalog = world.Cluster(*nodes(4)), catalog_of(["base"])
+    done: set[str] = set()
+    for turn in range(12):
+        for fetch in cluster.plan(catalog).fetches:
+            if fetch.node == "n0":
+                fail(cluster, "base", "n0", reason)
+                bad = cluster.pods["base-n0"]
+                cluster.pods["base-n0"] = replace(bad, created=cluster.now)
+            else:
+                cluster.pods[fetch.node] = pod_of("base", fetch.node, since=cluster.now)
+                done.add(fetch.node)
+        cluster.now += timedelta(seconds=10)
+        if any(drop.pod.node == "n0" for drop in cluster.plan(catalog).drops):
+            del cluster.pods["base-n0"]
+        if turn == 5:
+            assert done == {"n1", "n2", "n3"}
+    scopes = {blame for (blame, _), _ in cluster.troubles}
+    assert scopes <= {Blame.PAIR}

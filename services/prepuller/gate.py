@@ -1,0 +1,94 @@
+"""The release gate: whether enough nodes of a pool are warm to let users come.
+
+Pure: no clock, no network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from math import ceil
+from typing import Any
+
+from .reasons import NEEDS_ADMIN, TEXTS, Reason
+
+
+class Outcome(StrEnum):
+    """What the gate says."""
+
+    READY = "ready"
+    WAITING = "waiting"
+    """It may still come."""
+    FAILED = "failed"
+    """It will not come by waiting."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What has to be warm."""
+
+    least: float
+    """Share of the nodes on which each image has to be, from 0 to 1."""
+    pool: str = ""
+    """Empty means all pools."""
+    profile: str = ""
+    """Name or label (`gpu-full@3`); empty means all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The answer, with a line for each image that it hangs on."""
+
+    outcome: Outcome
+    lines: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give the fields as JSON."""
+        return {
+            "outcome": self.outcome.value,
+            "missing": list(self.lines),
+            "warnings": list(self.warnings),
+        }
+
+
+def judge(status: Mapping[str, Any], question: Question) -> Verdict:
+    """Judge a status as `Summary.as_dict` writes it: the service and the command see the same.
+
+    Nodes that take nothing now are not waited for, only named: one full or broken node must not keep a
+    release from a hundred others.
+    """
+    asked = [one for one in status["images"] if one["required"] and _is_asked(one, question)]
+    if not asked:
+        return Verdict(outcome=Outcome.FAILED, lines=("the catalog wants no such image there",))
+    missing = [one for one in asked if one["warm"] < ceil(round(question.least * one["nodes"], 9))]
+    empty = [one for one in asked if one["nodes"] == 0]
+    warnings = tuple(_warnings(asked, status))
+    if not missing and len(empty) < len(asked):
+        return Verdict(outcome=Outcome.READY, warnings=warnings)
+    fatal = {one["subject"]: one for one in status["problems"] if Reason(one["reason"]) in NEEDS_ADMIN}
+    lines = tuple(_line(one, fatal) for one in missing or empty)
+    stuck = any(one["image"] in fatal or "all images" in fatal for one in missing)
+    return Verdict(outcome=Outcome.FAILED if stuck else Outcome.WAITING, lines=lines, warnings=warnings)
+
+
+def _is_asked(image: Mapping[str, Any], question: Question) -> bool:
+    names = set(image["profiles"]) | {label.partition("@")[0] for label in image["profiles"]}
+    return question.pool in {"", image["pool"]} and question.profile in {"", *names}
+
+
+def _line(image: Mapping[str, Any], fatal: Mapping[str, Mapping[str, Any]]) -> str:
+    place = f" in {image['pool']}" if image["pool"] else ""
+    problem = fatal.get(image["image"]) or fatal.get("all images")
+    why = f": {problem['reason']}. {TEXTS[Reason(problem['reason'])]}" if problem else ""
+    return f"{image['image']}{place}: warm on {image['warm']} of {image['nodes']} nodes{why}"
+
+
+def _warnings(asked: list[Any], status: Mapping[str, Any]) -> Iterator[str]:
+    away = {one["pool"]: one["away"] for one in asked if one["away"]}
+    for pool, number in away.items():
+        yield f"{number} nodes of {pool or 'the hub'} take nothing now and were not counted"
+    for one in status["problems"]:
+        if Reason(one["reason"]) not in NEEDS_ADMIN:
+            yield f"{one['subject']}: {one['reason']} on {one['node']}. {TEXTS[Reason(one['reason'])]}"

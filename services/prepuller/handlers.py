@@ -1,0 +1,89 @@
+"""The prepuller's page and API.
+
+Shell: speaks HTTP.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from tornado import web
+
+from ..base import Api, Page
+from .board import MARKS, build_board
+from .gate import Question, judge
+from .judge import Moment
+from .reports import plan_report
+
+NOT_YET = "Nodes and pods are not in sight yet. Try again in a minute."
+
+
+class _Looks:
+    """What all of them need."""
+
+    service: Any
+
+    @property
+    def moment(self) -> Moment:
+        """What was judged last; raises 503 while there is nothing."""
+        found: Moment | None = self.service.moment
+        if found is None:
+            raise web.HTTPError(HTTPStatus.SERVICE_UNAVAILABLE, NOT_YET)
+        return found
+
+
+class Warm(_Looks, Api):
+    """What the spawn page asks for: a few numbers for each image and pool."""
+
+    async def get(self) -> None:
+        self.finish(self.moment.summary.warm())
+
+
+class Status(_Looks, Api):
+    """Everything that is known."""
+
+    async def get(self) -> None:
+        self.finish(self.moment.summary.as_dict())
+
+
+class PlanView(_Looks, Api):
+    """What is done next, and what a release would free."""
+
+    async def get(self) -> None:
+        moment = self.moment
+        self.finish(plan_report(moment.picture, moment.plan))
+
+
+class Gate(_Looks, Api):
+    """Whether enough is warm: `?least=0.9&pool=gpu&profile=gpu-full`."""
+
+    async def get(self) -> None:
+        try:
+            least = float(self.get_query_argument("least", "0.9"))
+        except ValueError:
+            least = -1.0
+        if not 0 <= least <= 1:
+            raise web.HTTPError(HTTPStatus.BAD_REQUEST, "least is a share from 0 to 1")
+        question = Question(
+            least=least,
+            pool=self.get_query_argument("pool", ""),
+            profile=self.get_query_argument("profile", ""),
+        )
+        self.finish(judge(self.moment.summary.as_dict(), question).as_dict())
+
+
+class Board(_Looks, Page):
+    """The picture of nodes and images."""
+
+    async def get(self) -> None:
+        moment = self.moment
+        self.show(
+            "board.html",
+            sections=build_board(moment.picture, moment.plan, moment.summary),
+            summary=moment.summary,
+            problems=[one.as_dict() for one in moment.summary.problems],
+            freed=moment.plan.freed,
+            marks={state.value: mark for state, mark in MARKS.items()},
+            catalog_problem=self.service.catalog.problem,
+        )

@@ -1,0 +1,160 @@
+"""Carries out what is judged: makes and deletes pods.
+
+Shell: talks to the Kubernetes API by the client that it is given.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+from hub_ext.catalog.model import Catalog
+from hub_ext.cluster.kinds import Kind
+from hub_ext.cluster.watch import utc_now
+
+from ..kube import ConflictError, ForbiddenError, InvalidError, NotFoundError, api_path
+from .facts import registry_of
+from .judge import Judge, Moment
+from .manifest import build_pull_pod
+from .metrics import Metrics
+from .places import tolerations_for
+from .plan import Fetch, worked_in
+from .pods import PullPod
+from .reasons import Blame, Reason
+from .release import Drop
+from .settings import Settings
+from .store import Store
+from .troubles import Trouble
+
+log = logging.getLogger(__name__)
+
+_REFUSALS: Final = (ForbiddenError, InvalidError, NotFoundError)
+
+
+class Client(Protocol):
+    """What is used of `services.kube.Kube`."""
+
+    async def create(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]: ...
+
+    async def delete(self, path: str, *, uid: str | None = None) -> bool: ...
+
+
+class Prepuller:
+    """Keeps nodes warm. `once` is one pass; passes never overlap."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        store: Store,
+        kube: Client,
+        metrics: Metrics,
+        clock: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self.judge = Judge(settings, store)
+        self.last: Moment | None = None
+        """What was judged last; None while nodes or pods are not in sight."""
+        self._pods = settings.pods
+        self._limits = settings.limits
+        self._store = store
+        self._kube = kube
+        self._metrics = metrics
+        self._clock = clock
+
+    async def once(self, catalog: Catalog) -> None:
+        """Look at everything, and do what is to be done.
+
+        Raises
+        ------
+        KubeError
+            The API server does not answer; the next pass goes on.
+        """
+        if not self._store.complete:
+            # What is not seen is neither fetched nor let go.
+            self.last = None
+            return
+        moment = self.judge.judge(catalog, self._clock())
+        self.last = moment
+        self._tell(moment)
+        for drop in moment.plan.drops:
+            await self._delete(drop)
+        refused: set[str] = set()
+        for fetch in moment.plan.fetches:
+            if fetch.want.id not in refused and not await self._create(fetch, moment):
+                refused.add(fetch.want.id)
+
+    def _tell(self, moment: Moment) -> None:
+        self._metrics.show(moment.summary)
+        for pod, found in moment.failed:
+            self._metrics.count_failure(registry_of(pod.image), found.reason)
+            log.warning(
+                "pull failed: image=%s node=%s reason=%s try=%d next=%s detail=%s",
+                pod.image,
+                pod.node,
+                found.reason.value,
+                found.count,
+                found.retry_at(self._limits).isoformat(timespec="seconds"),
+                found.detail,
+            )
+        for pod in moment.pulled:
+            self._metrics.count_pull(registry_of(pod.image), pod)
+            log.info("pulled: image=%s node=%s seconds=%s", pod.image, pod.node, pod.seconds)
+
+    async def _delete(self, drop: Drop) -> None:
+        path = api_path("v1", "pods", drop.pod.name, namespace=self._pods.namespace)
+        outcome = await self._deleted(path, drop.pod)
+        self._metrics.calls.labels("delete", outcome).inc()
+        self._store.end(drop.pod)
+        log.info("let go: image=%s node=%s why=%s", drop.pod.image, drop.pod.node, drop.why.value)
+
+    async def _deleted(self, path: str, pod: PullPod) -> str:
+        try:
+            return "done" if await self._kube.delete(path, uid=pod.uid) else "gone"
+        except ConflictError:
+            # Another pod has its name by now, which the watch has not told yet.
+            return "gone"
+
+    async def _create(self, fetch: Fetch, moment: Moment) -> bool:
+        """Make a pod; False if the API server refuses it, so that there is no use in others of its kind."""
+        try:
+            made = await self._kube.create(
+                api_path("v1", "pods", namespace=self._pods.namespace), self._body(fetch, moment)
+            )
+        except ConflictError:
+            # It is there already, and the watch has not told yet.
+            self._metrics.calls.labels("create", "exists").inc()
+            return True
+        except _REFUSALS as error:
+            self._metrics.calls.labels("create", "refused").inc()
+            self._refused(fetch, str(error), moment)
+            return False
+        self._metrics.calls.labels("create", "done").inc()
+        # Counted from this moment on, however late the watch is.
+        self._store.put(Kind.PODS, made, self._clock())
+        log.info("fetch: image=%s node=%s benefit=%d", fetch.want.image, fetch.node, fetch.benefit)
+        return True
+
+    def _body(self, fetch: Fetch, moment: Moment) -> dict[str, Any]:
+        desired = moment.picture.desired
+        resources = [name for pool in fetch.pools for name in desired.resources[pool]]
+        return build_pull_pod(
+            fetch.want,
+            fetch.node,
+            pods=self._pods,
+            limits=self._limits,
+            tolerations=tolerations_for((desired.pools[name] for name in fetch.pools), resources),
+            pools=fetch.pools,
+        )
+
+    def _refused(self, fetch: Fetch, why: str, moment: Moment) -> None:
+        found = Trouble(
+            reason=Reason.POD_REFUSED,
+            detail=why,
+            at=moment.picture.at,
+            node=fetch.node,
+            want=fetch.want.id,
+        )
+        noted = self.judge.troubles.add((Blame.IMAGE, fetch.want.id), found, worked_in(moment.picture))
+        log.error("pod refused: image=%s try=%d error=%s", fetch.want.image, noted.count, why)

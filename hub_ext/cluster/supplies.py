@@ -8,7 +8,7 @@ Pure: no clock, no network.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -22,6 +22,9 @@ from .warmth import NOT_SEEN, Warmth, warmth_of
 
 FRESH: Final = timedelta(seconds=1)
 """How old an answer may be: less than people notice, and the start itself is checked anew."""
+
+FRESH_IMAGES: Final = timedelta(seconds=10)
+"""The same about images: kubelets tell no sooner what they have."""
 
 
 class Supplies:
@@ -50,10 +53,10 @@ class Supplies:
     def warmth(
         self, snapshot: Snapshot, asked: Resources, pool: Pool | None, pool_name: str, image: ImageReference
     ) -> Warmth:
-        """Say on how many of the nodes with room an image is, as of at most a second ago."""
+        """Say on how many of the nodes with room an image is, as of a few seconds ago."""
         kind = (pool_name, asked)
         known = self._warmth.get((kind, image))
-        if known is not None and snapshot.taken - known[0] < FRESH:
+        if known is not None and snapshot.taken - known[0] < FRESH_IMAGES:
             return known[1]
         if snapshot.nodes is None:
             return NOT_SEEN
@@ -83,16 +86,18 @@ class _Counted:
 
     def count(self, used: Mapping[str, Resources]) -> int:
         """Add up over all nodes."""
-        return sum(self._count(node, used) for node in self.where.offering)
+        total = 0
+        for node in self.where.offering:
+            taken = used.get(node.name, NOTHING)
+            known = self._counts.get(node.name)
+            if known is None or known[0] is not taken:
+                known = (taken, self._asked.goes_into(node.usable, taken))
+                self._counts[node.name] = known
+            total += known[1]
+        return total
 
-    def with_room(self, used: Mapping[str, Resources]) -> Iterator[Node]:
-        """Give the nodes that take one more now."""
-        return (node for node in self.where.offering if self._count(node, used))
-
-    def _count(self, node: Node, used: Mapping[str, Resources]) -> int:
-        taken = used.get(node.name, NOTHING)
-        known = self._counts.get(node.name)
-        if known is None or known[0] is not taken:
-            known = (taken, self._asked.goes_into(node.usable, taken))
-            self._counts[node.name] = known
-        return known[1]
+    def with_room(self, used: Mapping[str, Resources]) -> tuple[Node, ...]:
+        """Give the nodes that took one more when they were counted last."""
+        if not self._counts:
+            self.count(used)
+        return tuple(node for node in self.where.offering if self._counts[node.name][1])

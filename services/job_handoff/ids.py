@@ -14,6 +14,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from hub_ext.names import DOMAIN, label_value
@@ -77,24 +78,35 @@ def run_prefix(team: str, user: str, run: str) -> str:
     return f"{owner_prefix(team, user)}/runs/{run}"
 
 
-def token_for(secret: bytes, *, team: str, user: str, run: str) -> str:
-    """Make the token with which a run's own pods speak to the service.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claims:
+    """Whose pods speak: enough to file what ends late, even when the run's object is gone."""
 
-    It says whose run it is, so that what ends late is filed even when the run's object is gone.
-    """
-    claims = json.dumps([team, user, base_id(run)], ensure_ascii=False, separators=(",", ":"))
-    payload = base64.urlsafe_b64encode(claims.encode("utf-8", "surrogatepass")).decode("ascii").rstrip("=")
+    team: str
+    user: str
+    run: str
+    """Of a schedule the schedule itself: each of its runs may use the token."""
+    lineage: str
+
+
+def token_for(secret: bytes, claims: Claims) -> str:
+    """Make the token with which a run's own pods speak to the service."""
+    fields = [claims.team, claims.user, base_id(claims.run), claims.lineage]
+    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+    payload = base64.urlsafe_b64encode(text.encode("utf-8", "surrogatepass")).decode("ascii").rstrip("=")
     return f"{payload}.{_seal(secret, payload)}"
 
 
-def read_token(secret: bytes, token: str) -> tuple[str, str, str] | None:
-    """Give team, user and run of a token; None if it is not ours."""
+def read_token(secret: bytes, token: str, run: str) -> Claims | None:
+    """Give the claims of a token for a run; None if it is not ours, or another run's."""
     payload, dot, seal = token.partition(".")
     if not dot or not hmac.compare_digest(seal.encode(), _seal(secret, payload).encode()):
         return None
     padded = payload + "=" * (-len(payload) % 4)
-    team, user, run = json.loads(base64.urlsafe_b64decode(padded).decode("utf-8", "surrogatepass"))
-    return team, user, run
+    team, user, meant, lineage = json.loads(base64.urlsafe_b64decode(padded).decode("utf-8", "surrogatepass"))
+    if base_id(run) != meant:
+        return None
+    return Claims(team=team, user=user, run=run, lineage=lineage)
 
 
 def _seal(secret: bytes, payload: str) -> str:

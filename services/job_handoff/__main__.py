@@ -1,0 +1,7 @@
+"""``python -m services.job_handoff --config FILE``."""
+
+from services.base import main
+
+from .app import JobHandoff
+
+raise SystemExit(main(JobHandoff))

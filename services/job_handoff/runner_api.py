@@ -1,0 +1,198 @@
+"""What the pods of a run may ask: the source of their run, and places for what it makes. Nothing else.
+
+They prove by a token of the run who they are. It opens one run's own folder, cannot list or read results, and
+is worth nothing at the hub.
+
+Shell: speaks HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+from pydantic_core import PydanticCustomError
+from tornado import web
+
+from . import places
+from .ids import Claims, read_token
+from .model import check_path
+from .store import StoreError
+
+if TYPE_CHECKING:
+    from .app import JobHandoff
+
+log = logging.getLogger(__name__)
+
+FOLDERS: Final = ("outputs", "logs", "checkpoints")
+TOKEN_HEADER: Final = "X-Run-Token"  # noqa: S105 - the name of a header
+_QUEUED: Final = 4
+"""Pieces of an upload that wait for the store."""
+
+
+class RunnerHandler(web.RequestHandler):
+    """Base: knows whose pod asks."""
+
+    claims: Claims
+
+    @property
+    def handoff(self) -> JobHandoff:
+        found: JobHandoff = self.settings["service"]
+        return found
+
+    def prepare(self) -> None:
+        """Refuse who has no token for this run."""
+        token = self.request.headers.get(TOKEN_HEADER, "")
+        claims = read_token(self.handoff.core.secret, token, self.path_args[0])
+        if claims is None:
+            raise web.HTTPError(HTTPStatus.FORBIDDEN, "no token of this run")
+        self.claims = claims
+
+    def set_default_headers(self) -> None:
+        self.clear_header("Server")
+        self.set_header("Cache-Control", "no-store")
+        self.set_header("X-Content-Type-Options", "nosniff")
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        """Answer an error in one line; the runner writes it into the log of the run."""
+        _, error, _ = kwargs.get("exc_info") or (None, None, None)
+        message = error.log_message if isinstance(error, web.HTTPError) else HTTPStatus(status_code).phrase
+        self.finish({"status": status_code, "message": message})
+
+    def send_error(self, status_code: int = 500, **kwargs: Any) -> None:
+        """Let the runner try again where the store may answer next time."""
+        _, error, _ = kwargs.get("exc_info") or (None, None, None)
+        if isinstance(error, StoreError):
+            log.warning("store failed for a run: run=%s error=%s", self.path_args[0], error)
+            status_code = HTTPStatus.INSUFFICIENT_STORAGE if error.full else HTTPStatus.SERVICE_UNAVAILABLE
+        super().send_error(status_code, **kwargs)
+
+    def log_exception(self, typ: Any, value: BaseException | None, tb: Any) -> None:
+        if not isinstance(value, StoreError):
+            super().log_exception(typ, value, tb)
+
+    def name(self) -> str:
+        """Read the name of a file that the run may put."""
+        try:
+            name = check_path(self.get_query_argument("name"))
+        except PydanticCustomError as error:
+            raise web.HTTPError(HTTPStatus.BAD_REQUEST, "not a name below the run's folder") from error
+        if name.partition("/")[0] not in FOLDERS or "/" not in name:
+            raise web.HTTPError(HTTPStatus.BAD_REQUEST, "not one of the run's folders")
+        return name
+
+    def place(self, name: str) -> str:
+        """Give the place of a file in the store."""
+        folder, _, rest = name.partition("/")
+        claims = self.claims
+        if folder == "checkpoints":
+            return places.checkpoint_folder(claims.team, claims.user, claims.lineage) + rest
+        return places.file_path(claims.team, claims.user, claims.run, name)
+
+    async def send(self, path: str) -> None:
+        """Answer a file of the store."""
+        found = await self.handoff.core.store.stream(path)
+        if found is None:
+            raise web.HTTPError(HTTPStatus.NOT_FOUND, "there is no such file")
+        size, pieces = found
+        self.set_header("Content-Type", "application/octet-stream")
+        self.set_header("Content-Length", str(size))
+        async for piece in pieces:
+            self.write(piece)
+            await self.flush()
+
+
+class Source(RunnerHandler):
+    """The source of the run."""
+
+    async def get(self, _run: str, digest: str) -> None:
+        await self.send(places.snapshot_path(self.claims.user, digest))
+
+
+class Place(RunnerHandler):
+    """Says where a file is to be put: at the store itself, or here."""
+
+    async def get(self, _run: str) -> None:
+        name = self.name()
+        direct = self.handoff.settings.store.direct
+        signed = await self.handoff.core.store.sign("PUT", self.place(name)) if direct else None
+        self.finish({"url": signed or f"file?name={quote(name)}", "signed": signed is not None})
+
+
+@web.stream_request_body
+class Put(RunnerHandler):
+    """Takes in a file piece by piece; one that breaks off leaves what was there before."""
+
+    def initialize(self) -> None:
+        self._pieces: asyncio.Queue[bytes | Exception | None] = asyncio.Queue(_QUEUED)
+        self._writing: asyncio.Task[bool] | None = None
+        self._size = 0
+
+    def prepare(self) -> None:
+        """Begin to write as soon as the first pieces come."""
+        super().prepare()
+        most = self.handoff.settings.bounds.output_size
+        self.request.connection.set_max_body_size(most)  # type: ignore[union-attr]
+        path = self.place(self.name())
+        self._writing = asyncio.create_task(self.handoff.core.store.put(path, self._read()))
+
+    async def _read(self) -> AsyncIterator[bytes]:
+        while (piece := await self._pieces.get()) is not None:
+            if isinstance(piece, Exception):
+                raise piece
+            yield piece
+
+    async def data_received(self, chunk: bytes) -> None:
+        """Hand a piece on; the client waits while the store is slow."""
+        writing = self._writing
+        assert writing is not None  # noqa: S101 - `prepare` began it
+        waiting = asyncio.ensure_future(self._pieces.put(chunk))
+        await asyncio.wait({waiting, writing}, return_when=asyncio.FIRST_COMPLETED)
+        if writing.done():
+            waiting.cancel()
+            await writing
+
+    async def put(self, _run: str) -> None:
+        await self._pieces.put(None)
+        assert self._writing is not None  # noqa: S101 - `prepare` began it
+        await self._writing
+        self.set_status(HTTPStatus.NO_CONTENT)
+
+    def on_connection_close(self) -> None:
+        """End an upload that broke off: half a file is none."""
+        if self._writing is not None and not self._writing.done():
+            self._writing.cancel()
+
+
+class Checkpoints(RunnerHandler):
+    """The names of the checkpoints of the run and of those that it goes on from."""
+
+    async def get(self, _run: str) -> None:
+        claims = self.claims
+        folder = places.checkpoint_folder(claims.team, claims.user, claims.lineage)
+        found = await self.handoff.core.store.list(folder)
+        self.finish({"files": list(places.names_of((one.path for one in found), folder))})
+
+
+class Checkpoint(RunnerHandler):
+    """One checkpoint."""
+
+    async def get(self, _run: str) -> None:
+        try:
+            name = check_path(self.get_query_argument("name"))
+        except PydanticCustomError as error:
+            raise web.HTTPError(HTTPStatus.BAD_REQUEST, "not a name below the run's folder") from error
+        await self.send(self.place(f"checkpoints/{name}"))
+
+
+RUNNER_ROUTES: tuple[tuple[str, type[RunnerHandler], dict[str, Any]], ...] = (
+    (r"runner/([a-z0-9-]{1,63})/source/([0-9a-f]{64})", Source, {}),
+    (r"runner/([a-z0-9-]{1,63})/place", Place, {}),
+    (r"runner/([a-z0-9-]{1,63})/file", Put, {}),
+    (r"runner/([a-z0-9-]{1,63})/checkpoints", Checkpoints, {}),
+    (r"runner/([a-z0-9-]{1,63})/checkpoint", Checkpoint, {}),
+)

@@ -14,6 +14,7 @@ from .cluster.hub import Start
 from .cluster.starts import Outcome
 from .cluster.waits import Stage, Wait
 from .patience import Patience
+from .quota.verdicts import Refusal
 
 REPEAT: Final = 10.0
 """Seconds until a wait whose reason is still the same is told again: each line stays on the page."""
@@ -56,10 +57,14 @@ class Attempt:
         self.start = start
         self.settled.set()
 
-    def refuse(self, reason: str) -> None:
-        """Note that the API server took no pod, so that nothing needs to be held for it."""
-        if self.start is not None:
-            self.start.refused(reason)
+    def note(self, problem: Refusal) -> None:
+        """Note that the API server took no pod: it is tried again, or nothing needs to be held for it."""
+        if self.start is None:
+            return
+        if problem.retry:
+            self.start.hold_up(problem)
+        else:
+            self.start.refused(problem.reason.value)
 
     def fail(self) -> None:
         """Note that it was given up, whatever was left behind."""

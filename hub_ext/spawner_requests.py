@@ -57,15 +57,14 @@ class RequestSpawner(KubeSpawner):
             try:
                 refusal = await asyncio.wait_for(self._post(manifest), request_timeout)
             except (TimeoutError, *UNANSWERED):
-                problem = NO_ANSWER
-                return False
+                refusal = NO_ANSWER
             if refusal is None:
                 return True
             problem = refusal
             self.log.warning("No pod %s: reason=%s", manifest["metadata"]["name"], problem.reason)
+            if self._attempt is not None:
+                self._attempt.note(problem)
             if not problem.retry:
-                if self._attempt is not None:
-                    self._attempt.refuse(problem.reason.value)
                 raise self._refuse_by_api(problem)
             if problem.reason is Reason.NAME_TAKEN:
                 await self.stop(now=True)

@@ -156,6 +156,11 @@ class Start:
         self._milestones: Milestones | None = None
         self._last: Pod | None = None
         self._over = False
+        self._held_up: Wait | None = None
+
+    def hold_up(self, problem: Refusal) -> None:
+        """Note what keeps the API server from taking the pod, which is tried again."""
+        self._held_up = nature.held_up(problem)
 
     def take(self, pod: Mapping[str, Any]) -> Refusal | None:
         """Change the reservation to what the pod asks for, or say why that cannot be.
@@ -175,7 +180,7 @@ class Start:
         if pod is None:
             if self._last and (Kind.PODS, self._at[0]) in cluster.watch.snapshot().visible:
                 return nature.wait(WaitReason.DELETED, fatal=True)
-            return explain(None, (), Around(now=cluster.clock()))
+            return self._held_up or explain(None, (), Around(now=cluster.clock()))
         snapshot = cluster.watch.snapshot()
         # Looking at all nodes costs: it is only of use while the pod has none.
         place = Place() if pod.node else snapshot.place(pod.requests, self._workspace.pool)

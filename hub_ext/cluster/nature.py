@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from ..quota.verdicts import Fault
+from ..quota.verdicts import Fault, Refusal
 from .events import Event
 from .texts import sentence
 from .waits import Stage, Wait, WaitReason
@@ -29,6 +29,7 @@ _STAGES: Final = {
         WaitReason.NO_MATCHING_NODE,
         WaitReason.TOO_LARGE,
         WaitReason.CLAIM_REFUSED,
+        WaitReason.DEVICE_UNHEALTHY,
         WaitReason.NODE_SILENT,
     },
     Stage.SCALING: {WaitReason.SCALING_UP},
@@ -144,4 +145,16 @@ def wait(
         since=since,
         detail=detail,
         data=data or {},
+    )
+
+
+def held_up(problem: Refusal) -> Wait:
+    """Make the wait for something that keeps the API server from taking a pod, and is tried again."""
+    return Wait(
+        stage=Stage.REQUESTED,
+        reason=problem.reason,
+        text=problem.text,
+        fault=problem.fault,
+        warning=True,
+        detail=problem.detail,
     )

@@ -56,6 +56,8 @@ class Node:
     allocatable: Resources
     usable: Resources
     """What workspaces can really get of `allocatable`."""
+    withheld: Resources = NOTHING
+    """GPUs, slices and shares that are there and not given out, as those with a fault."""
     created: datetime | None
     ready_since: datetime | None
     pressures: tuple[str, ...]
@@ -94,6 +96,7 @@ def read_node(node: Mapping[str, Any]) -> Node:
         ready=None if ready is None else ready.status,
         allocatable=Resources.read(status.get("allocatable")),
         usable=NOTHING,
+        withheld=_withheld(status),
         created=read_time(metadata.get("creationTimestamp")),
         ready_since=ready.since if ready and ready.status else None,
         pressures=_pressures(conditions),
@@ -102,6 +105,11 @@ def read_node(node: Mapping[str, Any]) -> Node:
         images_complete=len(images) < _IMAGES_LISTED,
     )
     return replace(seen, usable=_usable(seen))
+
+
+def _withheld(status: Mapping[str, Any]) -> Resources:
+    there, given = Resources.read(status.get("capacity")), Resources.read(status.get("allocatable"))
+    return Resources({name: there[name] - given[name] for name in there if is_accelerator(name)})
 
 
 def _pressures(conditions: Iterable[Condition]) -> tuple[str, ...]:

@@ -146,7 +146,7 @@ def _judge_never(pod: Pod, found: Sequence[Obstacle], failed: Event | None, arou
     if place.scales or not found or failed is None:
         return None
     if place.offering == 0 and place.nodes:
-        return wait(WaitReason.TOO_LARGE, inside(_short(found)), fatal=True, seen=failed)
+        return _too_large(found, failed, around)
     if not all(one.kind in {Kind.TAINT, Kind.SELECTOR, Kind.CORDONED} for one in found):
         return None
     if place.nodes == 0:
@@ -157,6 +157,15 @@ def _judge_never(pod: Pod, found: Sequence[Obstacle], failed: Event | None, arou
         fatal = bool(place.nodes) and around.now - failed.first >= PATIENCE
         return wait(WaitReason.NO_MATCHING_NODE, _labels(pod, found), fatal=fatal, seen=failed)
     return None
+
+
+def _too_large(found: Sequence[Obstacle], failed: Event, around: Around) -> Wait:
+    faulty = around.place.faulty
+    if not faulty:
+        return wait(WaitReason.TOO_LARGE, inside(_short(found)), fatal=True, seen=failed)
+    # A device plugin that starts anew gives out nothing for a moment either.
+    old = around.now - failed.first >= PATIENCE
+    return wait(WaitReason.DEVICE_UNHEALTHY, inside(", ".join(faulty[:3])), fatal=old, seen=failed)
 
 
 def _labels(pod: Pod, found: Sequence[Obstacle]) -> str:

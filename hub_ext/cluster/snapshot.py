@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 from ..catalog.model import Pool
 from ..names import LABEL_POOL
-from ..quota.arithmetic import GPU_EQUIVALENTS, SERVERS, Resources
+from ..quota.arithmetic import GPU_EQUIVALENTS, NOTHING, SERVERS, Resources
 from ..quota.namespace import ResourceQuota
 from .capacity import (
     UNKNOWN,
@@ -112,6 +112,11 @@ class Snapshot:
         return Place(
             nodes=len(where.nodes),
             offering=len(where.offering),
+            faulty=tuple(
+                node.name
+                for node in where.nodes
+                if node.withheld and of_kubernetes(asked).goes_into(node.usable + node.withheld, NOTHING)
+            ),
             scales=can_scale(pool, asked),
             zones=frozenset(node.zone for node in where.nodes if node.zone),
             volume_zone=volume_zone,

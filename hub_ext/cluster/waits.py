@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from ..quota.verdicts import Fault
+from ..quota.verdicts import Fault, Reason
 from .nodes import Node
 from .workloads import Workload
 
@@ -87,7 +87,8 @@ class Wait:
     """What to tell somebody who waits. `text` is plain text: escape it in HTML."""
 
     stage: Stage
-    reason: WaitReason
+    reason: WaitReason | Reason
+    """A word of the refusals while the API server does not take the pod yet."""
     text: str
     fatal: bool = False
     """It will not heal while the pod exists: stop waiting, say `text`, delete the pod."""
@@ -144,6 +145,8 @@ class Place:
     """Nodes that take it, full or not; None if nodes cannot be seen."""
     offering: int | None = None
     """Those of them that are large enough for it when they are empty."""
+    faulty: tuple[str, ...] = ()
+    """Those that would be large enough if they gave out all the GPUs that they have."""
     scales: bool = False
     """Whether nodes can be added."""
     zones: frozenset[str] = frozenset()

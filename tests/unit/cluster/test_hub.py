@@ -23,6 +23,7 @@ from hub_ext.cluster.watch import ClusterWatch
 from hub_ext.metrics import Metrics
 from hub_ext.quota.demand import weights_of
 from hub_ext.quota.ledger import SETTLE
+from hub_ext.quota.refusals import Answer, explain
 from hub_ext.quota.usage import Owner
 from hub_ext.quota.verdicts import Reason, Refusal
 from tests.unit.cluster.objects import (
@@ -201,6 +202,27 @@ async def test_a_start_is_told_and_recorded(
     assert record.phases == {"queue": 1, "volume": 1, "pull": 38, "warm-up": 10}
     assert metrics.starts.labels("one-gpu", "gpu", "started", "")._value.get() == 1
     assert hub.bookings.promised() == ()
+
+
+def test_a_pod_that_is_gone_ends_its_start(hub: HubCluster, workspace: Workspace) -> None:
+    start = begun(hub, workspace)
+    assert start.look().reason is WaitReason.REQUESTED
+    seen(hub, manifest())
+    assert start.look().reason is WaitReason.SCHEDULING
+    hub.watch._drop(Kind.PODS, "hub/jupyter-ada")
+    assert not start.look().fatal, "pods cannot be seen"
+    hub.state.seen(Kind.PODS, "hub")
+    assert (start.look().reason, start.look().fatal) == (WaitReason.DELETED, True)
+
+
+def test_what_keeps_the_pod_from_being_made_is_told_meanwhile(hub: HubCluster, workspace: Workspace) -> None:
+    start = begun(hub, workspace)
+    start.hold_up(explain(Answer(code=500, message='failed calling webhook "m.example.org": refused')))
+    wait = start.look()
+    assert (wait.stage, wait.reason, wait.fatal) == (Stage.REQUESTED, Reason.WEBHOOK_UNREACHABLE, False)
+    assert "(m.example.org) does not answer" in wait.text
+    seen(hub, manifest())
+    assert start.look().reason is WaitReason.SCHEDULING
 
 
 async def test_the_pod_before_is_not_this_start(hub: HubCluster, workspace: Workspace) -> None:

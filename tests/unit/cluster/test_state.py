@@ -239,6 +239,16 @@ def test_events_of_one_second_keep_the_order_in_which_they_came() -> None:
     assert [event.reason for event in index.of("pod-1")] == ["Scheduled", "Pulling"]
 
 
+def test_nodes_that_withhold_cards_are_told_apart_from_those_that_have_too_few(state: ClusterState) -> None:
+    state.seen(Kind.NODES)
+    for name, there, given in (("faulty", "8", "0"), ("small", "1", "1"), ("none", "0", "0")):
+        node = make_node(name, allocatable={GPU: given})
+        node["status"]["capacity"] = {**node["status"]["allocatable"], GPU: there}
+        state.put(Kind.NODES, node, NOW)
+    place = state.snapshot(NOW).place(Resources({GPU: 2}), None)
+    assert (place.nodes, place.offering, place.faulty) == (3, 0, ("faulty",))
+
+
 def test_a_change_of_an_event_replaces_it_and_keeps_its_place() -> None:
     index = EventIndex()
     index.put(read(make_event("BackOff", name="b"), seconds=1))

@@ -240,6 +240,17 @@ def test_what_fits_no_node_does_not_wait() -> None:
     assert not fails(away, nodes=0, scales=True).fatal
 
 
+def test_cards_with_a_fault_are_named_and_no_smaller_workspace_is_advised() -> None:
+    event = make_event("FailedScheduling", NO_ROOM, warning=True, exact=True)
+    place = Place(nodes=1, offering=0, faulty=("n1",))
+    fresh, old = (told(make_pod(), event, seconds=seconds, place=place) for seconds in (5, 60))
+    assert fresh.reason is old.reason is WaitReason.DEVICE_UNHEALTHY
+    assert (fresh.stage, fresh.fatal, old.fatal) == (Stage.WAITING, False, True)
+    assert old.text.startswith("The GPU of the node (n1) has a fault and is not given out.")
+    others = Place(nodes=2, offering=1, faulty=("n1",))
+    assert told(make_pod(), event, place=others).reason is WaitReason.NO_ROOM
+
+
 def test_labels_of_the_hub_and_of_the_pool_that_no_node_has_together_are_named() -> None:
     pod = make_pod(spec={"nodeSelector": {"pool": "users", "machine": "g4dn.xlarge"}})
     nowhere = (

@@ -1,0 +1,30 @@
+"""The launch checklist: every check, in the order in which it is told."""
+
+from __future__ import annotations
+
+from ..problems import Check
+from .gpus import CHECKS as GPUS
+from .monitoring import CHECKS as MONITORING
+from .network import CHECKS as NETWORK
+from .nodes import CHECKS as NODES
+from .queues import CHECKS as QUEUES
+from .quotas import CHECKS as QUOTAS
+from .rights import CHECKS as RIGHTS
+from .security import CHECKS as SECURITY
+from .storage import CHECKS as STORAGE
+from .upgrade import CHECKS as UPGRADE
+from .values import CHECKS as VALUES
+
+CHECKS: tuple[Check, ...] = (
+    *NODES,
+    *GPUS,
+    *MONITORING,
+    *STORAGE,
+    *QUOTAS,
+    *QUEUES,
+    *SECURITY,
+    *NETWORK,
+    *RIGHTS,
+    *VALUES,
+    *UPGRADE,
+)

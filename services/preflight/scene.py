@@ -1,0 +1,144 @@
+"""What a preflight looks at: objects of the cluster, values of the chart, the catalog.
+
+Pure: no clock, no network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+from hub_ext.catalog.compose import Workspace, combinations, compose
+from hub_ext.catalog.model import Catalog, Pool
+from hub_ext.catalog.profiles import State
+from hub_ext.cluster.nodes import Node, read_node, selects
+from hub_ext.errors import SelectionError
+from hub_ext.rights import Rights
+
+Object = Mapping[str, Any]
+
+MOST_COMBINATIONS: Final = 200
+"""Of one profile; what a profile asks for is known long before."""
+
+
+class Objects:
+    """Objects of a cluster by kind; a kind that nobody looked at is not the same as one without objects."""
+
+    def __init__(self, found: Mapping[str, Iterable[Object]]) -> None:
+        self._found = {kind: tuple(objects) for kind, objects in found.items()}
+
+    def seen(self, kind: str) -> bool:
+        return kind in self._found
+
+    def of(self, kind: str) -> tuple[Object, ...]:
+        """Give all objects of a kind; none for one that was not looked at: ask `seen` first."""
+        return self._found.get(kind, ())
+
+    def inside(self, kind: str, namespace: str) -> tuple[Object, ...]:
+        """Give those of one namespace."""
+        return tuple(one for one in self.of(kind) if one["metadata"].get("namespace", "") == namespace)
+
+    def named(self, kind: str, name: str, namespace: str = "") -> Object | None:
+        """Give one object."""
+        return next((one for one in self.inside(kind, namespace) if one["metadata"]["name"] == name), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metrics:
+    """What a Prometheus has of NVIDIA's exporter."""
+
+    fields: frozenset[str]
+    """Names of the metrics that have samples now."""
+    pod_label: str
+    """Label that names the pod that uses a card: ``pod`` or ``exported_pod``; empty if none has one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """Everything that checks may look at; what is None was not given."""
+
+    objects: Objects
+    namespace: str
+    """Where workspaces run."""
+    hub_namespace: str
+    catalog: Catalog | None = None
+    values: Mapping[str, Any] | None = None
+    """Of the chart, merged as Helm merges them, without the chart's own."""
+    layers: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    """The files of values, in their order."""
+    metrics: Metrics | None = None
+    jobs_namespace: str = "jobs"
+    """Where runs are."""
+    rights: tuple[Rights, ...] = ()
+    """Of the hub and of the services that are wanted."""
+    accounts: Mapping[str, str] = field(default_factory=dict)
+    """ServiceAccount of the hub and of each service, by the name in its rights."""
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        return tuple(read_node(one) for one in self.objects.of("Node"))
+
+    @property
+    def pools(self) -> Mapping[str, Pool]:
+        return self.catalog.pools if self.catalog else {}
+
+    @cached_property
+    def workspaces(self) -> tuple[Workspace, ...]:
+        """Everything that users can start, each kind of request once."""
+        return tuple(_workspaces(self.catalog)) if self.catalog else ()
+
+    def nodes_of(self, pool: Pool) -> tuple[Node, ...]:
+        return tuple(node for node in self.nodes if selects(node, pool.node_selector))
+
+    def value(self, path: str) -> Any:
+        """Give one of the values by its dotted path; None if it is not set."""
+        found: Any = self.values
+        for step in path.split("."):
+            found = found.get(step) if isinstance(found, Mapping) else None
+        return found
+
+
+def _workspaces(catalog: Catalog) -> Iterator[Workspace]:
+    told = set()
+    for profile in catalog.profiles:
+        if profile.state is State.RETIRED:
+            continue
+        for number, picks in enumerate(combinations(profile)):
+            if number >= MOST_COMBINATIONS:
+                break
+            try:
+                made = compose(catalog, profile, picks)
+            except SelectionError:
+                continue  # a combination that nobody can start
+            kind = (
+                profile.name,
+                profile.version,
+                str(made.image_key),
+                str(made.resources),
+                str(made.storage),
+            )
+            if kind not in told:
+                told.add(kind)
+                yield made
+
+
+def merged(layers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Merge values as Helm does: maps deeply, anything else as a whole; null takes a key away."""
+    found: dict[str, Any] = {}
+    for layer in layers:
+        found = _merge(found, layer)
+    return found
+
+
+def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    found = dict(base)
+    for key, value in over.items():
+        if value is None:
+            found[key] = None  # also takes away what the chart itself would set
+        elif isinstance(value, Mapping) and isinstance(found.get(key), Mapping):
+            found[key] = _merge(found[key], value)
+        else:
+            found[key] = value
+    return found

@@ -1,0 +1,168 @@
+"""`gpu-workspaces preflight`: the launch checklist against a live cluster, or against files.
+
+Shell: reads files, talks to the cluster and to Prometheus.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from hub_ext.catalog.load import load_catalog
+from hub_ext.catalog.model import Catalog
+from hub_ext.cli.catalogs import UsageError
+from hub_ext.cli.report import Report, table
+from hub_ext.errors import Severity
+from hub_ext.managed import declared
+from hub_ext.rights import HUB, Rights
+
+from ..kube import Kube
+from ..prometheus import Prometheus
+from .checks import CHECKS
+from .gather import look, measure, read_dump, save
+from .problems import Outcome, Result, judge
+from .scene import Metrics, Objects, Scene, merged
+
+HELP = "say what is missing or wrong on a cluster and in a hub's values, before users find out"
+
+SIGNS = {
+    Outcome.PASSED: "ok",
+    Outcome.WARNED: "warning",
+    Outcome.FAILED: "FAILED",
+    Outcome.NOT_CHECKED: "not checked",
+}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--cluster",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="PATH",
+        help="file or folder of `kubectl get … -o json` instead of a live cluster; may be repeated",
+    )
+    parser.add_argument(
+        "--complete", action="store_true", help="kinds that no file has are empty, not unknown"
+    )
+    parser.add_argument(
+        "--offline", action="store_true", help="ask no cluster: check values and catalog alone"
+    )
+    parser.add_argument("--save", type=Path, metavar="FOLDER", help="keep what the live cluster said")
+    parser.add_argument(
+        "-f",
+        "--values",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="values of the chart, in the order in which Helm gets them; may be repeated",
+    )
+    parser.add_argument("--catalog", type=Path, help="catalog, if it is not in the values")
+    parser.add_argument("--prometheus", metavar="URL", help="Prometheus that has the exporter's metrics")
+    parser.add_argument("--namespace", default="jupyterhub", help="where workspaces run (%(default)s)")
+    parser.add_argument("--hub-namespace", default="", help="where the hub runs (the same)")
+    parser.add_argument("--jobs-namespace", default="jobs", help="where runs are (%(default)s)")
+    parser.add_argument(
+        "--service",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="service whose rights are checked beside the hub's; may be repeated",
+    )
+
+
+def run(args: argparse.Namespace) -> Report:
+    layers = tuple((str(path), _read(path)) for path in args.values)
+    values = merged(layer for _, layer in layers) if layers else None
+    objects, metrics, denied = asyncio.run(_observe(args))
+    scene = Scene(
+        objects=objects,
+        namespace=args.namespace,
+        hub_namespace=args.hub_namespace or args.namespace,
+        jobs_namespace=args.jobs_namespace,
+        catalog=_catalog(args.catalog, values),
+        values=values,
+        layers=layers,
+        metrics=metrics,
+        rights=_rights(args.service),
+    )
+    return report([judge(check, scene) for check in CHECKS], denied)
+
+
+async def _observe(args: argparse.Namespace) -> tuple[Objects, Metrics | None, Mapping[str, str]]:
+    metrics = None
+    if args.prometheus:
+        async with Prometheus(args.prometheus) as prometheus:
+            metrics = await measure(prometheus)
+    if args.cluster or args.offline:
+        if args.save:
+            raise UsageError(
+                "--save keeps what a live cluster says; with --cluster or --offline none is asked"
+            )
+        return read_dump(args.cluster, complete=args.complete), metrics, {}
+    async with await Kube.connect() as kube:
+        objects, denied = await look(kube)
+    if args.save:
+        save(objects, args.save)
+    return objects, metrics, denied
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    try:
+        found = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    except YAMLError as error:
+        raise UsageError(f"{path}: {str(error).splitlines()[0]}") from error
+    if found is None:
+        return {}
+    if not isinstance(found, Mapping):
+        raise UsageError(f"{path}: values are keys and values")
+    return found
+
+
+def _catalog(path: Path | None, values: Mapping[str, Any] | None) -> Catalog | None:
+    """Read the catalog; raises `CatalogError` with all that is wrong with it."""
+    if path is not None:
+        return load_catalog(path)
+    custom = (values or {}).get("custom")
+    found = custom.get("gpuWorkspaces") if isinstance(custom, Mapping) else None
+    return load_catalog(found) if isinstance(found, Mapping) else None
+
+
+def _rights(services: Iterable[str]) -> tuple[Rights, ...]:
+    return (HUB, *(declared(name)[1] for name in services))
+
+
+def report(results: Sequence[Result], denied: Mapping[str, str]) -> Report:
+    """Tell what came of all checks: the table for people, the whole for programs."""
+    rows = [(SIGNS[one.outcome], one.check.code, _told(one, denied)) for one in results]
+    counts = {outcome: sum(one.outcome is outcome for one in results) for outcome in Outcome}
+    summary = ", ".join(f"{number} {SIGNS[outcome].lower()}" for outcome, number in counts.items() if number)
+    data = [
+        {
+            "check": one.check.code,
+            "title": one.check.title,
+            "outcome": one.outcome.value,
+            "missing": list(one.missing),
+        }
+        for one in results
+    ]
+    return Report(
+        findings=[observation for one in results for observation in one.observations],
+        result={"checks": data, "denied": dict(denied)},
+        text=f"{table([('outcome', 'check', 'what holds'), *rows])}\n\n{summary}",
+        told=frozenset[Severity](),
+    )
+
+
+def _told(result: Result, denied: Mapping[str, str]) -> str:
+    if not result.missing:
+        return result.check.title
+    ways = [f"{need} (may not be seen)" if need in denied else need for need in result.missing]
+    return f"{result.check.title}; needs {', '.join(ways)}"

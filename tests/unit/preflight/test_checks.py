@@ -1,0 +1,524 @@
+"""Each check: a scene that it complains about, and one that only looks like it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hub_ext.errors import Severity
+from services.preflight.checks import CHECKS
+from services.preflight.problems import Outcome, judge
+from services.preflight.scene import Metrics, merged
+from tests.unit.preflight.scenes import (
+    GPU_TAINT,
+    OBJECTS,
+    PRODUCT,
+    SHARING,
+    VALUES,
+    bound,
+    node,
+    policy,
+    scene,
+    thing,
+)
+
+BY_CODE = {check.code: check for check in CHECKS}
+
+
+def findings(code: str, **changes: Any) -> list[tuple[Severity, str]]:
+    result = judge(BY_CODE[code], scene(**changes))
+    assert not result.missing, f"{code} could not be checked: {result.missing}"
+    return [(one.severity, one.message) for one in result.observations]
+
+
+def test_a_cluster_that_is_well_passes_every_check():
+    results = {check.code: judge(check, scene()) for check in CHECKS}
+    assert {code: r.observations for code, r in results.items() if r.outcome is not Outcome.PASSED} == {}
+
+
+def test_codes_are_unique():
+    assert len(BY_CODE) == len(CHECKS)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.code)
+def test_what_was_not_looked_at_is_not_passed(check):
+    nothing = scene(objects=dict.fromkeys(OBJECTS), metrics=None)
+    object.__setattr__(nothing, "catalog", None)
+    object.__setattr__(nothing, "values", None)
+    result = judge(check, nothing)
+    assert result.outcome is Outcome.NOT_CHECKED
+    assert set(result.missing) == {*check.kinds, *check.needs}
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.code)
+def test_an_empty_cluster_and_empty_values_are_no_crash(check):
+    judge(check, scene(objects={kind: [] for kind in OBJECTS}, values={}))
+
+
+def h200(**changes: Any) -> list[dict[str, Any]]:
+    """The nodes, the first of them with other labels."""
+    first, *rest = OBJECTS["Node"]
+    return [
+        {**first, "metadata": {**first["metadata"], "labels": first["metadata"]["labels"] | changes}},
+        *rest,
+    ]
+
+
+def values(path: str, value: Any) -> dict[str, Any]:
+    made = value
+    for step in reversed(path.split(".")):
+        made = {step: made}
+    return merged([VALUES, made])
+
+
+def claim(name: str, *, namespace: str = "jupyterhub", user: str = "", server: str = "", **spec: Any):
+    annotations = {"hub.jupyter.org/username": user, "hub.jupyter.org/servername": server}
+    return thing(
+        "PersistentVolumeClaim",
+        name,
+        namespace,
+        metadata={"annotations": annotations},
+        spec={"accessModes": ["ReadOnlyMany"], **spec},
+        status={"phase": "Bound"},
+    )
+
+
+def plugin(**sharing: Any) -> dict[str, Any]:
+    import yaml
+
+    text = yaml.safe_dump({"version": "v1", "sharing": sharing})
+    return thing("ConfigMap", "plugin", "gpu-operator", data={"any": text})
+
+
+def quota(status: Any = None, **hard: str) -> dict[str, Any]:
+    hard = {key.replace("__", "."): value for key, value in hard.items()}
+    return thing(
+        "ResourceQuota",
+        "q",
+        "jupyterhub",
+        spec={"hard": hard},
+        status={"hard": hard} if status is None else status,
+    )
+
+
+def hook(*, service: Any, **fields: Any) -> dict[str, Any]:
+    rule = {"apiGroups": [""], "resources": ["pods"], "operations": ["CREATE"]}
+    one = {"name": "hook", "rules": [rule], "clientConfig": {"service": service}, **fields}
+    return thing("ValidatingWebhookConfiguration", "policy", webhooks=[one])
+
+
+AWAY = {"namespace": "policy", "name": "policy"}
+READY = thing(
+    "EndpointSlice",
+    "policy-x",
+    "policy",
+    metadata={"labels": {"kubernetes.io/service-name": "policy"}},
+    endpoints=[{"addresses": ["10.0.0.1"], "conditions": {"ready": True}}],
+)
+QUEUE = thing("LocalQueue", "nlp", "jupyterhub", spec={"clusterQueue": "nlp"})
+IMMEDIATE = {**OBJECTS["StorageClass"][0], "volumeBindingMode": "Immediate"}
+ZONES = [node(f"n{zone}", {}, **{"topology.kubernetes.io/zone": zone}) for zone in "ab"]
+ANY_ZONE = [node("n1", {}, **{"topology.kubernetes.io/zone": "a"})]
+
+
+def daemons(image: str) -> list[dict[str, Any]]:
+    template = {"spec": {"containers": [{"name": "c", "image": image}]}}
+    return [thing("DaemonSet", "d", "gpu-operator", spec={"template": template})]
+
+
+WRONG = {
+    "kubernetes-version": {
+        "objects": {
+            "Node": [
+                {**OBJECTS["Node"][0], "status": {"nodeInfo": {"kubeletVersion": "v1.31.9"}}},
+            ]
+        }
+    },
+    "pool-nodes": {"objects": {"Node": OBJECTS["Node"][1:]}},
+    "pool-taints": {
+        "objects": {
+            "Node": [
+                {**OBJECTS["Node"][1], "spec": {"taints": [{**GPU_TAINT, "key": "dedicated"}]}},
+            ]
+        }
+    },
+    "resource-offered": {"objects": {"Node": [node("h200-1", {"nvidia.com/gpu": "1"}, pool="h200")]}},
+    "driver-cuda": {"objects": {"Node": h200(**{"nvidia.com/cuda.runtime-version.full": "12.8"})}},
+    "gpu-nodes": {
+        "objects": {"Node": [node("x", {}, **{PRODUCT: "NVIDIA-H200", "nvidia.com/gpu.count": "8"})]}
+    },
+    "mig-state": {"objects": {"Node": h200(**{"nvidia.com/mig.config.state": "failed"})}},
+    "sharing": {"objects": {"Node": h200(**{SHARING: "time-slicing"})}},
+    "product": {"objects": {"Node": h200(**{PRODUCT: "NVIDIA-H100-80GB-HBM3"})}},
+    "single-shares": {
+        "objects": {
+            "ConfigMap": [plugin(timeSlicing={"resources": [{"name": "nvidia.com/gpu", "replicas": 4}]})]
+        }
+    },
+    "plugin-and-dra": {
+        "objects": {
+            "ResourceSlice": [
+                thing("ResourceSlice", "s", spec={"driver": "gpu.nvidia.com", "nodeName": "h200-1"})
+            ]
+        }
+    },
+    "toolkit-version": {
+        "objects": {"DaemonSet": daemons("nvcr.io/nvidia/k8s/container-toolkit:v1.17.7-ubi8")}
+    },
+    "devices-by-variable": {
+        "objects": {"ClusterPolicy": [thing("ClusterPolicy", "p", spec={"cdi": {"enabled": False}})]}
+    },
+    "exporter": {"objects": {"DaemonSet": daemons("nvcr.io/nvidia/k8s-device-plugin:v0.20.0")}},
+    "exporter-fields": {"metrics": Metrics(fields=frozenset({"DCGM_FI_DEV_GPU_UTIL"}), pod_label="pod")},
+    "exporter-pods": {"metrics": Metrics(fields=frozenset({"DCGM_FI_DEV_GPU_UTIL"}), pod_label="")},
+    "storage-class": {"objects": {"StorageClass": [thing("StorageClass", "slow")]}},
+    "home-zone": {"objects": {"StorageClass": [IMMEDIATE], "Node": ZONES}},
+    "home-single-pod": {"objects": {"CSIDriver": []}},
+    "claims": {"objects": {"PersistentVolumeClaim": [claim("datasets", accessModes=["ReadWriteOnce"])]}},
+    "home-growth": {"objects": {"StorageClass": [{**IMMEDIATE, "allowVolumeExpansion": False}]}},
+    "home-snapshots": {
+        "objects": {"VolumeSnapshotClass": [thing("VolumeSnapshotClass", "x", driver="other")]}
+    },
+    "gpu-quota": {"objects": {"ResourceQuota": [quota(**{"limits.nvidia.com/gpu": "4"})]}},
+    "quota-defaults": {"objects": {"ResourceQuota": [quota(limits__cpu="64")]}},
+    "quota-status": {"objects": {"ResourceQuota": [quota({}, requests__cpu="64")]}},
+    "priority-class": {"objects": {"PriorityClass": []}},
+    "runtime-class": {"objects": {"RuntimeClass": [thing("RuntimeClass", "runc")]}},
+    "queues": {"objects": {"LocalQueue": [QUEUE]}},
+    "training-runtime": {
+        "objects": {
+            "ClusterTrainingRuntime": [
+                thing(
+                    "ClusterTrainingRuntime",
+                    "torch",
+                    spec={"mlPolicy": {"torch": {"numProcPerNode": "auto"}}},
+                )
+            ]
+        }
+    },
+    "pod-security": {"objects": {"Namespace": [thing("Namespace", "jupyterhub")]}},
+    "host-access": {
+        "objects": {
+            "Pod": [
+                thing(
+                    "Pod",
+                    "jupyter-ada",
+                    "jupyterhub",
+                    spec={"containers": [{"name": "x", "securityContext": {"privileged": True}}]},
+                )
+            ]
+        }
+    },
+    "root-user": {"values": values("singleuser.uid", 0)},
+    "privilege-escalation": {"values": values("singleuser.extraEnv.GRANT_SUDO", "yes")},
+    "cloud-metadata": {"values": values("singleuser.networkPolicy.enabled", False)},
+    "account-token": {"values": values("singleuser.serviceAccountName", "single-user")},
+    "shared-secret": {
+        "values": values("singleuser.extraEnv.T", {"valueFrom": {"secretKeyRef": {"name": "t", "key": "k"}}})
+    },
+    "gpu-variable": {"values": values("singleuser.extraEnv.NVIDIA_VISIBLE_DEVICES", "all")},
+    "network-policy": {"objects": {"NetworkPolicy": [policy("in", policyTypes=["Ingress"])]}},
+    "policy-metadata": {
+        "objects": {
+            "NetworkPolicy": [
+                policy("out", egress=[{"to": [{"ipBlock": {"cidr": "0.0.0.0/0", "except": ["10.0.0.0/8"]}}]}])
+            ]
+        }
+    },
+    "webhook": {"objects": {"ValidatingWebhookConfiguration": [hook(service=AWAY)]}},
+    "rights": {"objects": {"ClusterRoleBinding": []}},
+    "rights-beyond": {
+        "objects": {
+            "ClusterRole": [
+                *OBJECTS["ClusterRole"],
+                thing(
+                    "ClusterRole",
+                    "edit",
+                    rules=[{"apiGroups": [""], "resources": ["secrets"], "verbs": ["*"]}],
+                ),
+            ],
+            "ClusterRoleBinding": [
+                *OBJECTS["ClusterRoleBinding"],
+                bound("ClusterRole", "edit", "prepuller"),
+            ],
+        }
+    },
+    "chart-keys": {"values": values("singleuser.gid", 100)},
+    "spawner": {"values": values("hub.config.JupyterHub.spawner_class", "kubespawner.KubeSpawner")},
+    "replaced-traits": {"values": values("hub.config.KubeSpawner.extra_labels", {"a": "b"})},
+    "empty-map": {
+        "layers": (
+            {"singleuser": {"nodeSelector": {"type": "cpu"}}},
+            {"singleuser": {"nodeSelector": {}}},
+        )
+    },
+    "resource-map": {"values": values("singleuser.extraResource.limits", {"nvidia": {"com/gpu": 1}})},
+    "one-culler": {"values": values("cull.enabled", True)},
+    "home-deletion": {"values": values("cull", {"enabled": True, "users": True})},
+    "failure-limit": {"values": values("hub.consecutiveFailureLimit", None)},
+    "name-templates": {
+        "values": merged(
+            [
+                values("hub.allowNamedServers", True),
+                values("singleuser.storage.dynamic.pvcNameTemplate", "claim-{username}{servername}"),
+            ]
+        )
+    },
+    "server-names": {
+        "objects": {"PersistentVolumeClaim": [claim("claim-a", user="ada", server="My.Server")]}
+    },
+    "old-claim-names": {
+        "objects": {
+            "PersistentVolumeClaim": [claim("claim-abc000-40example-2eorg", user="abc000@example.org")]
+        }
+    },
+    "one-home": {
+        "objects": {"PersistentVolumeClaim": [claim("claim-a", user="ada"), claim("claim-b", user="ada")]}
+    },
+    "volume-template": {
+        "values": values(
+            "singleuser.storage.extraVolumes",
+            [{"name": "home", "persistentVolumeClaim": {"claimName": "claim-{user_server}"}}],
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("code", BY_CODE)
+def test_what_is_wrong_is_told(code):
+    found = judge(BY_CODE[code], scene(**WRONG[code]))
+    assert not found.missing
+    assert found.observations
+    for one in found.observations:
+        assert one.code == code
+        assert one.help
+        assert one.link.endswith(f"#{code}")
+
+
+FINE = {
+    "driver-cuda": [{"objects": {"Node": h200(**{"nvidia.com/cuda.runtime-version.full": "13.2"})}}],
+    "gpu-nodes": [{"objects": {"Node": [node("cpu", {})]}}],
+    "mig-state": [{"objects": {"Node": h200(**{"nvidia.com/mig.config.state": ""})}}],
+    "sharing": [{"objects": {"Node": h200(**{SHARING: "none"})}}],
+    "product": [{"objects": {"Node": h200(**{PRODUCT: "NVIDIA-H200-MIG-1g.18gb"})}}],
+    "single-shares": [
+        {
+            "objects": {
+                "ConfigMap": [plugin(timeSlicing={"failRequestsGreaterThanOne": True, "resources": []})]
+            }
+        },
+        {"objects": {"ConfigMap": [thing("ConfigMap", "c", "x", data={"a": "sharing: [resources"})]}},
+    ],
+    "plugin-and-dra": [
+        {
+            "objects": {
+                "ResourceSlice": [
+                    thing("ResourceSlice", "s", spec={"driver": "gpu.nvidia.com", "nodeName": "x"})
+                ]
+            }
+        }
+    ],
+    "toolkit-version": [{"objects": {"DaemonSet": daemons("registry/container-toolkit@sha256:abc")}}],
+    "devices-by-variable": [
+        {"objects": {"ClusterPolicy": [thing("ClusterPolicy", "p", spec={"cdi": {"enabled": True}})]}}
+    ],
+    "exporter": [{"objects": {"Node": [node("cpu", {})], "DaemonSet": []}}],
+    "home-zone": [{"objects": {"StorageClass": [IMMEDIATE], "Node": ANY_ZONE}}],
+    "quota-defaults": [
+        {
+            "objects": {
+                "ResourceQuota": [quota(limits__cpu="64")],
+                "LimitRange": [
+                    thing(
+                        "LimitRange",
+                        "l",
+                        "jupyterhub",
+                        spec={"limits": [{"type": "Container", "default": {"cpu": "1"}}]},
+                    )
+                ],
+            }
+        }
+    ],
+    "queues": [
+        {
+            "objects": {
+                "LocalQueue": [QUEUE],
+                "ClusterQueue": [
+                    thing(
+                        "ClusterQueue", "nlp", status={"conditions": [{"type": "Active", "status": "True"}]}
+                    )
+                ],
+            }
+        }
+    ],
+    "host-access": [
+        {
+            "objects": {
+                "Pod": [thing("Pod", "cni", "kube-system", spec={"hostNetwork": True, "containers": []})],
+            }
+        }
+    ],
+    "account-token": [
+        {
+            "values": merged(
+                [
+                    values("singleuser.serviceAccountName", "single-user"),
+                    values("hub.config.KubeSpawner.automount_service_account_token", False),
+                ]
+            )
+        }
+    ],
+    "policy-metadata": [
+        {
+            "objects": {
+                "NetworkPolicy": [
+                    policy(
+                        "out",
+                        egress=[
+                            {"to": [{"ipBlock": {"cidr": "0.0.0.0/0", "except": ["169.254.169.254/32"]}}]}
+                        ],
+                    )
+                ]
+            }
+        }
+    ],
+    "webhook": [
+        {"objects": {"ValidatingWebhookConfiguration": [hook(service=AWAY)], "EndpointSlice": [READY]}},
+        {"objects": {"ValidatingWebhookConfiguration": [hook(service=AWAY, failurePolicy="Ignore")]}},
+        {
+            "objects": {
+                "ValidatingWebhookConfiguration": [
+                    hook(
+                        service=AWAY,
+                        namespaceSelector={
+                            "matchExpressions": [
+                                {
+                                    "key": "kubernetes.io/metadata.name",
+                                    "operator": "NotIn",
+                                    "values": ["jupyterhub"],
+                                }
+                            ]
+                        },
+                    )
+                ]
+            }
+        },
+    ],
+    "spawner": [
+        {
+            "values": merged(
+                [
+                    values("hub.config.JupyterHub.spawner_class", None),
+                    values("hub.extraConfig", {"gpu": "from hub_ext import configure\nconfigure(c)"}),
+                ]
+            )
+        }
+    ],
+    "empty-map": [
+        {
+            "layers": (
+                {"singleuser": {"nodeSelector": {"a": "b"}}},
+                {"singleuser": {"nodeSelector": {"a": None}}},
+            )
+        },
+        {"layers": ({"singleuser": {"nodeSelector": {}}},)},
+    ],
+    "resource-map": [{"values": values("singleuser.extraResource.limits", None)}],
+    "home-deletion": [
+        {
+            "values": merged(
+                [
+                    values("cull", {"enabled": True, "users": True}),
+                    values("hub.config.KubeSpawner.delete_pvc", False),
+                ]
+            )
+        }
+    ],
+    "name-templates": [
+        {"values": values("singleuser.storage.dynamic.pvcNameTemplate", "claim-{username}{servername}")}
+    ],
+    "server-names": [{"objects": {"PersistentVolumeClaim": [claim("c", user="ada", server="train-2026")]}}],
+    "old-claim-names": [
+        {"objects": {"PersistentVolumeClaim": [claim("claim-ada-2b", user="ada-2b")]}},
+        {"objects": {"PersistentVolumeClaim": [claim("claim-a-b---1a2b3c4d", user="a@b")]}},
+    ],
+    "one-home": [
+        {
+            "objects": {
+                "PersistentVolumeClaim": [
+                    claim("claim-a", user="ada"),
+                    claim("claim-b", user="ada", server="gpu"),
+                ]
+            }
+        }
+    ],
+    "volume-template": [
+        {
+            "values": values(
+                "singleuser.storage.extraVolumes",
+                [{"name": "home", "persistentVolumeClaim": {"claimName": "{pvc_name}"}}],
+            )
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "number"), [(code, number) for code, changes in FINE.items() for number in range(len(changes))]
+)
+def test_what_only_looks_wrong_is_not_told(code, number):
+    assert findings(code, **FINE[code][number]) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed"),
+    [
+        ("gpu", True),
+        ("GPU", False),
+        ("my.server", False),
+        ("a--b", False),
+        ("1gpu", False),
+        ("gpu-", False),
+        ("x" * 30, True),
+        ("x" * 31, False),
+        ("train-2026", True),
+        ("", False),
+    ],
+)
+def test_names_of_servers_are_judged_as_jupyterhub_6_does(name, allowed):
+    from services.preflight.checks.upgrade import is_server_name
+
+    assert is_server_name(name) is allowed
+
+
+def test_a_missing_right_that_is_optional_is_a_note():
+    (found,) = findings("rights", objects={"RoleBinding": []})
+    assert found[0] is Severity.NOTE
+
+
+def test_a_right_for_one_name_is_no_right_for_all():
+    narrow = [
+        thing(
+            "ClusterRole",
+            "look",
+            rules=[{"apiGroups": [""], "resources": ["nodes"], "verbs": ["*"], "resourceNames": ["a"]}],
+        )
+    ]
+    assert findings("rights", objects={"ClusterRole": narrow})[0][0] is Severity.ERROR
+
+
+def test_a_pool_whose_nodes_come_on_demand_is_only_noted():
+    from tests.unit.preflight.scenes import CATALOG
+
+    pools = {**CATALOG["pools"], "h200": {**CATALOG["pools"]["h200"], "scaleUp": "5m"}}
+    found = findings("pool-nodes", objects={"Node": OBJECTS["Node"][1:]}, catalog={"pools": pools})
+    assert [severity for severity, _ in found] == [Severity.NOTE]
+
+
+def test_helm_merges_maps_and_null_takes_away():
+    base = {"singleuser": {"nodeSelector": {"type": "cpu"}, "uid": 1000}}
+    assert merged([base, {"singleuser": {"nodeSelector": {}}}]) == base
+    cleared = merged([base, {"singleuser": {"nodeSelector": {"type": None}}}])
+    assert cleared["singleuser"] == {"nodeSelector": {"type": None}, "uid": 1000}
+    assert merged([base, {"singleuser": {"nodeSelector": ["a"]}}])["singleuser"]["nodeSelector"] == ["a"]

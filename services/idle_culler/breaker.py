@@ -8,11 +8,12 @@ Pure: no clock, no network.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from hub_ext.protocol import Limit
+from hub_ext.protocol import State as Told
 
 from .policy import Breaker
 from .reasons import Reason
@@ -42,8 +43,14 @@ class Pulse:
 
 
 def is_idle_stop(verdict: Verdict) -> bool:
-    """Say whether signals lead to this stop."""
-    return verdict.action is Action.STOP and verdict.limit is Limit.IDLE
+    """Say whether signals lead to this stop, or to the save before it."""
+    return verdict.action in {Action.SAVE, Action.STOP} and verdict.limit is Limit.IDLE
+
+
+def hold(verdict: Verdict, reason: Reason) -> Verdict:
+    """Take the stop out of a verdict: it is due and does not happen, for `reason`."""
+    told = Told.IDLE if reason is Reason.OBSERVE_ONLY else Told.WARNED
+    return replace(verdict, action=Action.KEEP, told=told, held=reason)
 
 
 def check(pulse: Pulse, rules: Breaker, *, stopped: Iterable[datetime], now: datetime) -> Reason | None:

@@ -6,10 +6,12 @@ Pure: no clock, no network.
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from typing import Final
 
 from hub_ext.protocol import State as Told
 
+from .facts import Facts
 from .reasons import Reason
 from .track import Saving, Track
 from .verdict import Action, Scene, Verdict
@@ -32,7 +34,7 @@ def save_then_stop(scene: Scene, track: Track, reason: Reason, *, patient: bool)
     acts = scene.pace.acts or bool(track.stop_by)
     track = _forget_old_save(scene, track)
     if track.saving is None:
-        if not acts or not can_save(scene):
+        if not acts or not has_page(scene.facts, scene.now):
             return stop, track
         track = replace(
             track, saving=Saving(id=f"{track.keeps}-{int(scene.now.timestamp())}", asked=scene.now)
@@ -47,12 +49,12 @@ def save_then_stop(scene: Scene, track: Track, reason: Reason, *, patient: bool)
     return (replace(wait, held=Reason.UNSAVED) if saving.failed else wait), track
 
 
-def can_save(scene: Scene) -> bool:
+def has_page(facts: Facts, now: datetime) -> bool:
     """Say whether a page is open that can save documents."""
-    agent = scene.facts.agent
+    agent = facts.agent
     if agent is None or agent.lab_seconds is None or agent.unsaved is None:
         return False
-    return (scene.now - agent.at).total_seconds() + agent.lab_seconds <= PAGE_SECONDS
+    return (now - agent.at).total_seconds() + agent.lab_seconds <= PAGE_SECONDS
 
 
 def _forget_old_save(scene: Scene, track: Track) -> Track:

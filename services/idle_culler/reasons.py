@@ -55,6 +55,7 @@ class Reason(StrEnum):
     KEPT = "kept"
     NO_LIMIT = "no-limit"
     NOT_READY = "not-ready"
+    NOT_SEEN = "not-seen"
     # why a stop does not happen now
     OBSERVE_ONLY = "observe-only"
     GRACE = "grace"
@@ -104,6 +105,7 @@ TEXTS: Final = {
     Reason.KEPT: "You keep this workspace.",
     Reason.NO_LIMIT: "This workspace has no limit.",
     Reason.NOT_READY: "The server is starting or stopping.",
+    Reason.NOT_SEEN: "The idle-culler has not looked at this workspace yet.",
     Reason.OBSERVE_ONLY: "Nothing is stopped at present: the rules are only being tried out.",
     Reason.GRACE: "The idle-culler or the hub has just started: nothing is stopped yet.",
     Reason.TOO_MANY: "So many servers seem idle at once that an administrator has to look first.",

@@ -1,0 +1,140 @@
+"""The idle-culler as a service: its connections, its loop, its routes.
+
+Shell: owns connections.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import yaml
+from tornado.web import RequestHandler
+
+from hub_ext.errors import WorkspaceError
+
+from ..base import CatalogFile, Loop, Service
+from ..kube import Kube
+from ..prometheus import Prometheus
+from .book import Book
+from .culler import Culler, Tools
+from .handlers import ROUTES
+from .measure import Meter
+from .memory import Store
+from .metrics import CullerMetrics
+from .notify import Notifier
+from .observe import Observer
+from .record import Recorder
+from .settings import ACCOUNT_NAMESPACE, CullerSettings, Notify
+from .stopping import Stopper
+
+CATALOG_ENV = "GPU_WORKSPACES_CATALOG"
+
+
+def utc_now() -> datetime:
+    """Read the clock."""
+    return datetime.now(UTC)
+
+
+class IdleCuller(Service[CullerSettings]):
+    """Take back GPUs that nobody uses, and never anybody's work."""
+
+    settings_type = CullerSettings
+    title = "Idle workspaces"
+    package = "services.idle_culler"
+    culler: Culler
+    _catalog: CatalogFile | None = None
+    _recorder: Recorder | None = None
+
+    async def open(self, stack: AsyncExitStack) -> None:
+        settings = self.settings
+        path = settings.catalog or (Path(named) if (named := os.environ.get(CATALOG_ENV)) else None)
+        self._catalog = CatalogFile(path) if path else None
+        kube = await stack.enter_async_context(await Kube.connect()) if settings.kubernetes else None
+        observer = Observer(
+            self.hub,
+            kube,
+            await self._meter(stack),
+            namespace=self._namespace(),
+            clock=utc_now,
+            list_hub_every=settings.list_hub_every,
+        )
+        stopper = Stopper(
+            self.hub,
+            observer,
+            clock=utc_now,
+            concurrency=settings.concurrency,
+            within=settings.stop_within,
+        )
+        store = Store(settings.state)
+        book = Book(
+            policy=settings.policy,
+            observer=observer,
+            memory=store.load(),
+            clock=utc_now,
+            every=settings.every,
+        )
+        tools = Tools(
+            stopper=stopper,
+            store=store,
+            notifier=_notifier(settings.notify),
+            metrics=CullerMetrics(self.registry),
+            handoff=settings.handoff,
+            page=settings.page,
+        )
+        self.culler = Culler(book, tools)
+        if settings.record:
+            self._recorder = Recorder(settings.record)
+        stack.push_async_callback(self.culler.close)
+
+    def _namespace(self) -> str:
+        if self.settings.namespace or not self.settings.kubernetes:
+            return self.settings.namespace
+        if ACCOUNT_NAMESPACE.exists():
+            return ACCOUNT_NAMESPACE.read_text(encoding="utf-8").strip()
+        raise WorkspaceError("namespace is not set: say where workspaces run")
+
+    async def _meter(self, stack: AsyncExitStack) -> Meter | None:
+        settings = self.settings.prometheus
+        if settings is None:
+            return None
+        token = settings.token_file.read_text(encoding="utf-8").strip() if settings.token_file else ""
+        ca_file = str(settings.ca_file) if settings.ca_file else ""
+        prometheus = Prometheus(settings.url, token=token, ca_file=ca_file)
+        return Meter(
+            await stack.enter_async_context(prometheus),
+            namespace=self._namespace(),
+            window=self.settings.window,
+            sample_every=self.settings.sample_every,
+            matchers=self.settings.matchers,
+        )
+
+    async def once(self) -> None:
+        """Do one pass."""
+        book = self.culler.book
+        if self._catalog is not None:
+            book.catalog = await self._catalog.current()
+        await self.culler.once()
+        if self._recorder is not None:
+            await self._recorder.note([one.facts for one in book.judged.values()], book.clock())
+
+    def loops(self) -> Sequence[Loop]:
+        settings = self.settings
+        return (
+            Loop("cull", self.once, every=settings.every, limit=max(settings.every, timedelta(minutes=5))),
+        )
+
+    def handlers(self) -> Iterable[tuple[str, type[RequestHandler], dict[str, Any]]]:
+        return ROUTES
+
+
+def _notifier(settings: Notify) -> Notifier:
+    users, admins = settings.users, settings.admins
+    if settings.file is not None:
+        further = Notify.model_validate(yaml.safe_load(settings.file.read_text(encoding="utf-8")) or {})
+        users, admins = (*users, *further.users), (*admins, *further.admins)
+    return Notifier(users, admins)

@@ -1,0 +1,117 @@
+"""The book of all servers: what is known of each, what is remembered, and how it was judged last.
+
+Shell in that it holds what changes; it asks nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from hub_ext.catalog.model import Catalog
+
+from .facts import Facts, HubFacts, PodFacts
+from .inbox import Inbox
+from .judge import judge
+from .limits import Limits
+from .memory import Memory
+from .observe import Key, Observer
+from .policy import Mode, Policy
+from .track import Track
+from .verdict import Pace, Verdict
+
+GAP: Final = 2.5
+"""Intervals that may pass between two looks: one pass may be lost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """One server as it was judged last."""
+
+    facts: Facts
+    verdict: Verdict
+    limits: Limits
+
+
+@dataclass(slots=True, kw_only=True)
+class Book:
+    """All servers of a hub."""
+
+    policy: Policy
+    observer: Observer
+    memory: Memory
+    clock: Callable[[], datetime]
+    every: timedelta
+    inbox: Inbox = field(default_factory=Inbox)
+    judged: dict[Key, Judged] = field(default_factory=dict)
+    catalog: Catalog | None = None
+
+    @property
+    def acts(self) -> bool:
+        """Whether anything is stopped by itself."""
+        return self.policy.mode is Mode.ACT
+
+    def running(self) -> tuple[Key, ...]:
+        """Name all servers that run."""
+        return tuple(self.observer.view.servers)
+
+    def keys_of(self, user: str) -> Iterator[Key]:
+        """Name the servers of a user that were judged."""
+        return (key for key in self.judged if key[0] == user)
+
+    def look(self, key: Key, *, announces: bool) -> Verdict:
+        """Judge a server as it is known now, and remember it."""
+        facts = self.facts(key, self.observer.view.servers[key], self._pod(key))
+        limits = self.limits(facts.pod)
+        verdict, track = self._judge(facts, limits, announces=announces)
+        self.memory.tracks[key] = track
+        self.judged[key] = Judged(facts=facts, verdict=verdict, limits=limits)
+        return verdict
+
+    def look_again(self, key: Key, hub: HubFacts, pod: PodFacts | None) -> Verdict:
+        """Judge a server by what was read anew, and remember nothing of it."""
+        facts = self.facts(key, hub, pod if self.observer.sees_pods else PodFacts())
+        return self._judge(facts, self.limits(facts.pod), announces=False)[0]
+
+    def _judge(self, facts: Facts, limits: Limits, *, announces: bool) -> tuple[Verdict, Track]:
+        pace = Pace(longest_gap=GAP * self.every.total_seconds(), acts=self.acts, announces=announces)
+        track = self.memory.tracks.get(facts.key)
+        return judge(facts, track, limits, self.policy.thresholds, pace=pace, now=facts.at)
+
+    def facts(self, key: Key, hub: HubFacts, pod: PodFacts | None) -> Facts:
+        """Bring together what is known about one server now."""
+        metrics = self.observer.view.metrics
+        place = (pod.namespace, pod.name) if pod else ("", "")
+        return Facts(
+            user=key[0],
+            server=key[1],
+            at=self.clock(),
+            hub=hub,
+            pod=pod,
+            agent=self.inbox.facts(key, since=hub.started),
+            gpu=metrics.gpus.get(place) if metrics and metrics.gpus is not None else None,
+            cpu=metrics.cpus.get(place) if metrics and metrics.cpus is not None else None,
+        )
+
+    def _pod(self, key: Key) -> PodFacts | None:
+        if not self.observer.sees_pods:
+            return PodFacts()
+        return (self.observer.view.pods or {}).get(key)
+
+    def limits(self, pod: PodFacts | None) -> Limits:
+        """Give what holds for a server; of one whose pod is not seen, nobody knows what holds."""
+        if pod is None:
+            return Limits()
+        profile = self.catalog.by_key.get((pod.profile, pod.version or 0)) if self.catalog else None
+        return self.policy.limits(pod, profile.session if profile else None, self.clock())
+
+    def forget(self) -> None:
+        """Drop what belongs to servers that do not run any more."""
+        servers = self.observer.view.servers
+        for key in [key for key in self.memory.tracks if key not in servers]:
+            del self.memory.tracks[key]
+        for key in [key for key in self.judged if key not in servers]:
+            del self.judged[key]
+        self.inbox.keep_only(servers)

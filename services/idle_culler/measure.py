@@ -1,0 +1,67 @@
+"""Measuring: what Prometheus says about all pods, in five questions.
+
+Shell: asks Prometheus.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from ..prometheus import Prometheus, quoted_any
+from .facts import CpuFacts, GpuFacts
+from .queries import build_queries
+from .readings import Answers, Place, read_cores, read_gpus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metrics:
+    """What Prometheus said at one moment; None for what it did not."""
+
+    at: datetime
+    gpus: Mapping[Place, GpuFacts] | None = None
+    cpus: Mapping[Place, CpuFacts] | None = None
+
+
+class Meter:
+    """Asks one Prometheus. Its errors are `PrometheusError`."""
+
+    def __init__(
+        self,
+        prometheus: Prometheus,
+        *,
+        namespace: str,
+        window: timedelta = timedelta(minutes=10),
+        sample_every: timedelta = timedelta(seconds=30),
+        matchers: str = "",
+    ) -> None:
+        self._prometheus = prometheus
+        self._window, self._sample = int(window.total_seconds()), int(sample_every.total_seconds())
+        where = f"namespace=~{quoted_any([namespace])}"
+        self._queries = build_queries(self._window, matchers=matchers, cpu_matchers=where)
+
+    async def gpus(self, at: datetime, places: Collection[Place]) -> Mapping[Place, GpuFacts]:
+        """Ask about the GPUs of these pods; if there are none, nothing is asked."""
+        if not places:
+            return {}
+        ask, queries = self._prometheus.query, self._queries
+        largest, samples, age = await asyncio.gather(
+            ask(queries.largest), ask(queries.samples), ask(queries.age)
+        )
+        answers = Answers(
+            at=at,
+            window_seconds=self._window,
+            sample_seconds=self._sample,
+            largest=largest,
+            samples=samples,
+            age=age,
+        )
+        return read_gpus(answers, places)
+
+    async def cpus(self, at: datetime) -> Mapping[Place, CpuFacts]:
+        """Ask about the processors of all pods."""
+        ask, queries = self._prometheus.query, self._queries
+        cores, parts = await asyncio.gather(ask(queries.cores), ask(queries.cores_samples))
+        return read_cores(cores, parts, at=at, window_seconds=self._window)

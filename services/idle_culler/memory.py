@@ -1,0 +1,85 @@
+"""What outlives a restart: one file with all clocks, warnings, keeps and stops of late.
+
+A file that cannot be read is set aside, and everything begins anew: clocks at zero stop nobody.
+
+Shell: reads and writes a file.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+
+from .facts import Moment
+from .track import TRACKS, Track
+
+log = logging.getLogger(__name__)
+
+FORMAT: Final = 1
+_MOMENTS: Final = TypeAdapter(tuple[Moment, ...])
+
+
+@dataclass(slots=True, kw_only=True)
+class Memory:
+    """What is remembered about all servers."""
+
+    tracks: dict[tuple[str, str], Track] = field(default_factory=dict)
+    stopped: list[datetime] = field(default_factory=list)
+    """When idle servers were stopped, of late."""
+
+
+class Store:
+    """The file."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._written = b""
+
+    def load(self) -> Memory:
+        """Read the file; without one there is nothing to remember."""
+        if self._path is None or not self._path.exists():
+            return Memory()
+        try:
+            return _read(json.loads(self._path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            aside = self._path.with_name(f"{self._path.name}.unreadable")
+            self._path.replace(aside)
+            log.error("state not read, all clocks begin anew: aside=%s error=%r", aside, error)
+            return Memory()
+
+    def save(self, memory: Memory) -> None:
+        """Write the file as a whole or not at all; what cannot be written now is written next time."""
+        if self._path is None:
+            return
+        tracks = TRACKS.dump_python(tuple(memory.tracks.values()), mode="json", by_alias=True)
+        stopped = _MOMENTS.dump_python(tuple(memory.stopped), mode="json")
+        text = json.dumps({"format": FORMAT, "tracks": tracks, "stopped": stopped}).encode()
+        if text == self._written:
+            return
+        part = self._path.with_name(f"{self._path.name}.part")
+        try:
+            with part.open("wb") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(self._path)
+        except OSError as error:
+            log.error("state not written: path=%s error=%s", self._path, error)
+            return
+        self._written = text
+
+
+def _read(data: Any) -> Memory:
+    if data["format"] != FORMAT:
+        raise ValueError(f"format {data['format']!r} is not {FORMAT}")
+    tracks = TRACKS.validate_python(data["tracks"])
+    return Memory(
+        tracks={one.key: one for one in tracks}, stopped=list(_MOMENTS.validate_python(data["stopped"]))
+    )

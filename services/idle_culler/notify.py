@@ -1,0 +1,62 @@
+"""Sending notices, by Apprise: e-mail, webhooks, chats.
+
+What cannot be sent is logged and holds nothing up. Addresses carry secrets and are never logged.
+
+Shell: sends messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Final
+from urllib.parse import quote
+
+from apprise import Apprise
+
+from .notices import Notice
+
+log = logging.getLogger(__name__)
+
+TIMEOUT: Final = 30.0
+"""Seconds."""
+USER: Final = "{user}"
+
+
+class Notifier:
+    """Sends to the user's own addresses, and to those of admins."""
+
+    def __init__(self, users: Iterable[str] = (), admins: Iterable[str] = ()) -> None:
+        self._users, self._admins = tuple(users), tuple(admins)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def send(self, notice: Notice) -> None:
+        """Send a notice, without waiting for it."""
+        urls = [self._address(url, notice.user) for url in self._users] if notice.user else [*self._admins]
+        if urls:
+            task = asyncio.create_task(self._send(urls, notice))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    @staticmethod
+    def _address(url: str, user: str) -> str:
+        return url.replace(USER, quote(user, safe=""))
+
+    async def _send(self, urls: list[str], notice: Notice) -> None:
+        sender = Apprise()
+        known = [sender.add(url) for url in urls]
+        try:
+            async with asyncio.timeout(TIMEOUT):
+                sent = bool(await sender.async_notify(title=notice.title, body=notice.body))
+        except TimeoutError:
+            sent = False
+        if not sent or not all(known):
+            log.warning(
+                "notice not sent: user=%s title=%s addresses=%d", notice.user, notice.title, len(urls)
+            )
+
+    async def close(self) -> None:
+        """Wait for what is under way."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=TIMEOUT)

@@ -1,0 +1,69 @@
+(() => {
+  "use strict";
+  const live = document.getElementById("live");
+  const said = document.getElementById("said");
+  const prefix = new URL("./", document.baseURI).pathname;
+  const xsrf = document.querySelector('meta[name="xsrf"]').content;
+  const CALLS = {
+    keep: (b) => ["api/keep", { server: b.dataset.server }],
+    stop: (b) => ["api/stop", { server: b.dataset.server, save: false }],
+    "save-stop": (b) => ["api/stop", { server: b.dataset.server, save: true }],
+    "admin-stop": (b) => ["api/admin/stop", { user: b.dataset.user, server: b.dataset.server }],
+    release: () => ["api/admin/release", {}],
+  };
+  const QUESTIONS = {
+    stop: "Stop this workspace? Your files stay; what is not saved is lost.",
+    "admin-stop": "Stop this workspace? Its files stay; what its kernels hold in memory is lost.",
+  };
+
+  const say = (text) => {
+    said.textContent = text;
+    said.hidden = !text;
+  };
+
+  const filter = () => {
+    const word = (document.getElementById("find")?.value || "").toLowerCase();
+    for (const row of live.querySelectorAll("tbody tr")) {
+      row.hidden = !row.textContent.toLowerCase().includes(word);
+    }
+  };
+
+  async function refresh() {
+    try {
+      const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+      if (!answer.ok || answer.redirected) return;
+      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("live");
+      const word = document.getElementById("find")?.value;
+      const open = [...live.querySelectorAll("details")].map((one) => one.open);
+      const focus = document.activeElement?.id;
+      live.replaceChildren(...fresh.childNodes);
+      live.querySelectorAll("details").forEach((one, n) => { one.open = open[n] ?? one.open; });
+      if (word) document.getElementById("find").value = word;
+      if (focus) document.getElementById(focus)?.focus();
+      filter();
+    } catch { /* the next round tries again */ }
+  }
+
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("button[data-act]");
+    if (!button) return;
+    const { act } = button.dataset;
+    if (QUESTIONS[act] && !confirm(QUESTIONS[act])) return;
+    const [path, body] = CALLS[act](button);
+    button.disabled = true;
+    say("");
+    try {
+      const answer = await fetch(prefix + path, {
+        method: "POST",
+        headers: { "Content-Type": "application/json", "X-XSRFToken": xsrf },
+        body: JSON.stringify(body),
+      });
+      if (!answer.ok) say((await answer.json()).message);
+    } catch {
+      say("The idle-culler does not answer. Try again in a minute.");
+    }
+    await refresh();
+  });
+  document.addEventListener("input", (event) => { if (event.target.id === "find") filter(); });
+  setInterval(() => { if (!document.hidden) refresh(); }, 15000);
+})();

@@ -1,0 +1,363 @@
+"""The culler beside a hub, a cluster and a Prometheus in memory: passes, stops, outages, restarts."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from hub_ext.catalog.load import load_catalog
+from hub_ext.errors import HubError
+from hub_ext.protocol import State as Told
+from services.idle_culler.book import Book
+from services.idle_culler.policy import Mode, Policy
+from services.idle_culler.reasons import Reason
+from tests.fakes.culled_hub import BUSY, NAMESPACE, UNSAVED, CulledHub
+from tests.fakes.culler import NOON
+from tests.unit.idle_culler.catalogs import CATALOG
+
+POLICY = {"defaults": {"idleTimeout": "20m", "warnBefore": ["5m", "2m"]}}
+
+STOP = 11
+"""Passes until an idle server is stopped: the first one finds ten minutes that the metrics vouch for."""
+
+
+def told(world: CulledHub, user: str, server: str = "") -> tuple[Told, Reason]:
+    verdict = world.culler.outlook((user, server)).verdict
+    return verdict.told, verdict.reason
+
+
+async def test_an_idle_server_is_warned_and_stopped_and_its_volume_stays() -> None:
+    world = CulledHub(POLICY)
+    world.add("ada")
+    await world.passes(STOP - 4)
+    assert told(world, "ada") == (Told.WARNED, Reason.GPU_IDLE)
+    assert world.hub.stopped == []
+    await world.passes(4)
+    assert await world.stops() == ["ada/"]
+    assert [notice.title for notice in world.outbox.sent] == [
+        "Your workspace stops in 5m",
+        "Your workspace stops in 2m",
+        "Your workspace was stopped",
+    ]
+    assert {verb for verb, _ in world.kube.calls} == {"list", "get"}
+    assert ("ada", "") not in world.culler.book.judged
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [{"use": 0.4}, {"cores": 0.9}, {"quiet": timedelta(0)}],
+    ids=["gpu", "processors", "hub"],
+)
+async def test_a_server_with_any_sign_of_work_is_kept(parts) -> None:
+    world = CulledHub(POLICY)
+    world.add("ada", **parts)
+    for _ in range(2 * STOP):
+        if "quiet" in parts:
+            world.hub.users["ada"]["servers"][""]["last_activity"] = world.now.isoformat()
+        await world.passes()
+    assert await world.stops() == []
+
+
+async def test_a_server_whose_gpu_is_not_measured_is_not_known() -> None:
+    world = CulledHub(POLICY)
+    world.add("ada", use=None)
+    world.add("bob")
+    world.add("eve", use=0.5)
+    await world.passes(STOP)
+    assert await world.stops() == ["bob/"]
+    await world.passes(1)
+    assert told(world, "ada") == (Told.UNKNOWN, Reason.NO_GPU_READINGS)
+
+
+@pytest.mark.parametrize("outage", ["prometheus", "kubernetes"])
+async def test_clocks_stand_still_through_an_outage_and_admins_hear_of_it_once(outage: str) -> None:
+    world = CulledHub(POLICY)
+    world.add("ada")
+    await world.passes(5)
+    if outage == "prometheus":
+        world.prometheus.down = 503
+    else:
+        world.kube._rights = []
+    await world.passes(3 * STOP)
+    assert world.hub.stopped == []
+    assert told(world, "ada")[0] in {Told.UNKNOWN, Told.UNLIMITED}
+    alerts = [notice for notice in world.outbox.sent if not notice.user]
+    assert len(alerts) == len({notice.title for notice in alerts}) >= 1
+
+
+async def test_without_the_hub_nothing_is_done_and_grace_begins_anew() -> None:
+    world = CulledHub({**POLICY, "grace": "15m"})
+    world.add("ada")
+    await world.passes(5)
+    world.hub.fail_for_test(*[404] * 3)
+    world.culler.book.observer.view.listed = None
+    for _ in range(3):
+        with pytest.raises(HubError):
+            await world.passes(1)
+    await world.passes(13)
+    assert world.culler.outlook(("ada", "")).verdict.held is Reason.GRACE
+    assert await world.stops() == []
+    await world.passes(4)
+    assert await world.stops() == ["ada/"]
+
+
+async def test_clocks_warnings_and_keeps_outlive_a_restart(tmp_path: Path) -> None:
+    world = CulledHub(POLICY, state=tmp_path / "state.json")
+    world.add("ada")
+    await world.passes(STOP - 4)
+    before = world.culler.book.memory.tracks["ada", ""]
+    world.restart()
+    assert world.culler.book.memory.tracks["ada", ""] == before
+    await world.passes(4)
+    assert await world.stops() == ["ada/"]
+    assert world.outbox.sent[0].title == "Your workspace stops in 2m"
+
+
+async def test_a_state_that_cannot_be_read_is_set_aside_and_clocks_begin_anew(tmp_path: Path) -> None:
+    state = tmp_path / "state.json"
+    state.write_text('{"format": 1, "tracks": [{"user": "ada", "idleSeconds": "soon"}]}')
+    world = CulledHub(POLICY, state=state)
+    world.add("ada")
+    await world.passes(1)
+    assert (tmp_path / "state.json.unreadable").exists()
+    assert world.culler.book.memory.tracks["ada", ""].idle_warned == 0
+
+
+# --- the last moment
+
+
+async def test_a_user_who_comes_back_in_the_last_moment_is_not_stopped() -> None:
+    world = CulledHub(POLICY)
+    world.add("ada")
+    await world.passes(STOP - 1)
+    world.now += timedelta(minutes=1)
+    world.put_metrics()
+    record = world.hub.users["ada"]["servers"][""]
+    await world.culler.book.observer.look()
+    record["last_activity"] = world.now.isoformat()
+    await world.culler.once()
+    assert await world.stops() == []
+
+
+async def test_a_server_that_was_started_anew_is_another_one() -> None:
+    world = CulledHub(POLICY)
+    world.add("ada")
+    await world.passes(STOP - 1)
+    world.now += timedelta(minutes=1)
+    world.put_metrics()
+    await world.culler.book.observer.look()
+    world.hub.users["ada"]["servers"][""]["started"] = world.now.isoformat()
+    await world.culler.once()
+    assert await world.stops() == []
+
+
+async def test_work_in_the_metrics_of_the_last_moment_keeps() -> None:
+    world = CulledHub(POLICY)
+    name = world.add("ada")
+    await world.passes(STOP - 1)
+    world.now += timedelta(minutes=1)
+    await world.culler.once()
+    world.use[name] = 0.9
+    world.put_metrics()
+    world.now += timedelta(seconds=45)
+    assert await world.stops() == []
+
+
+async def test_a_pod_that_stays_and_a_claim_that_goes_are_told_to_admins() -> None:
+    world = CulledHub(POLICY)
+    world.add("ada")
+    world.add("bob")
+    world.kube.drop_for_test(f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims/claim-bob")
+    await world.passes(STOP)
+    await world.stops()
+    titles = {notice.title for notice in world.outbox.sent if not notice.user}
+    assert titles == {"A stop ended badly: claim-gone"}
+
+
+async def test_a_pod_that_outlives_its_server_is_told_to_admins() -> None:
+    world = CulledHub(POLICY)
+    world.hub.pods_remain = True
+    world.add("ada")
+    await world.passes(STOP)
+    await world.stops()
+    assert "A stop ended badly: pod-remains" in {notice.title for notice in world.outbox.sent}
+
+
+async def test_one_stop_that_fails_ends_no_other_and_is_tried_again() -> None:
+    world = CulledHub(POLICY)
+    world.add("ada")
+    world.add("bob")
+    await world.passes(STOP - 1)
+    world.now += timedelta(minutes=1)
+    world.put_metrics()
+    await world.culler.once()
+    world.hub.fail_for_test(403)
+    await world.stops()
+    await world.passes(2)
+    assert sorted(await world.stops()) == ["ada/", "bob/"]
+
+
+# --- named servers, profiles, policy
+
+
+async def test_each_server_is_judged_by_itself_and_named_ones_are_stopped_by_name() -> None:
+    world = CulledHub({**POLICY, "thresholds": {"activeWithin": "15m"}})
+    world.add("ada", gpus=0, quiet=timedelta(minutes=4))
+    world.add("ada", "analytics", quiet=timedelta(days=3))
+    world.hub.users["ada"]["last_activity"] = NOON.isoformat()
+    for _ in range(STOP):
+        world.hub.users["ada"]["servers"][""]["last_activity"] = world.now.isoformat()
+        await world.passes()
+    assert await world.stops() == ["ada/analytics"]
+    assert "" in world.hub.users["ada"]["servers"]
+
+
+async def test_the_profile_says_its_own_limits_and_a_rule_says_more() -> None:
+    labels = {
+        "gpu-workspaces.jupyter.org/profile": "full",
+        "gpu-workspaces.jupyter.org/profile-version": "2",
+        "gpu-workspaces.jupyter.org/team": "nlp",
+    }
+    world = CulledHub({"rules": [{"when": {"teams": ["vision"]}, "idleTimeout": "never"}]})
+    world.restart(load_catalog(CATALOG))
+    world.add("ada", **labels)
+    world.add("bob", **{**labels, "gpu-workspaces.jupyter.org/team": "vision"})
+    await world.passes(1)
+    assert world.culler.book.judged["ada", ""].limits.idle == 90 * 60
+    assert world.culler.book.judged["ada", ""].limits.session == 12 * 3600
+    assert world.culler.book.judged["ada", ""].limits.warn_before == (1800, 600, 120)
+    assert world.culler.book.judged["bob", ""].limits.idle is None
+
+
+async def test_only_observing_is_what_comes_out_of_the_box() -> None:
+    world = CulledHub({**POLICY, "mode": "observe"})
+    world.add("ada")
+    await world.passes(STOP)
+    assert await world.stops() == []
+    assert world.outbox.sent == []
+    assert world.culler.outlook(("ada", "")).verdict.held is Reason.OBSERVE_ONLY
+    assert Policy().mode is Mode.OBSERVE
+
+
+async def test_when_too_many_seem_idle_nobody_is_stopped_until_an_admin_says_so() -> None:
+    world = CulledHub(POLICY)
+    for number in range(12):
+        world.add(f"user{number}")
+    await world.passes(STOP + 2)
+    assert await world.stops() == []
+    assert world.culler.blocked is Reason.TOO_MANY
+    assert told(world, "user3")[0] is Told.WARNED
+    world.culler.release(by="root")
+    await world.passes(1)
+    assert len(await world.stops()) == 12
+
+
+async def test_when_little_is_known_nobody_is_stopped() -> None:
+    world = CulledHub(POLICY)
+    world.add("ada")
+    for number in range(10):
+        world.add(f"user{number}", use=None)
+    await world.passes(STOP + 2)
+    assert await world.stops() == []
+    assert world.culler.blocked is Reason.TOO_LITTLE_KNOWN
+
+
+async def test_a_broken_server_does_not_end_the_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = CulledHub(POLICY)
+    world.add("ada")
+    world.add("bob")
+    look = Book.look
+
+    def broken(self, key, *, announces):
+        if key[0] == "ada":
+            raise ZeroDivisionError
+        return look(self, key, announces=announces)
+
+    monkeypatch.setattr(Book, "look", broken)
+    await world.passes(STOP)
+    assert await world.stops() == ["bob/"]
+
+
+# --- reports and wishes
+
+
+async def test_reports_reset_the_clock_between_passes() -> None:
+    world = CulledHub(POLICY)
+    world.add("ada")
+    await world.passes(STOP - 1)
+    world.hear("ada", processes=BUSY)
+    assert told(world, "ada") == (Told.IN_USE, Reason.KERNEL_RUNS)
+    world.hear("ada")
+    await world.passes(STOP - 2)
+    assert await world.stops() == []
+
+
+async def test_a_report_alone_never_begins_a_stop() -> None:
+    world = CulledHub(POLICY)
+    world.add("ada")
+    await world.passes(STOP - 1)
+    before = len(world.hub.requests)
+    for _ in range(30):
+        world.now += timedelta(seconds=10)
+        world.hear("ada")
+    assert len(world.hub.requests) == before
+
+
+async def test_an_older_report_changes_nothing() -> None:
+    world = CulledHub(POLICY)
+    world.add("ada")
+    await world.passes(1)
+    old = world.report("ada", processes=BUSY)
+    world.hear("ada")
+    world.culler.hear("ada", old)
+    assert told(world, "ada")[0] is Told.IDLE
+
+
+async def test_keep_is_budgeted() -> None:
+    world = CulledHub({"defaults": {**POLICY["defaults"], "keeps": 2}})
+    world.add("ada")
+    await world.passes(STOP - 3)
+    assert world.culler.keep(("ada", "")) == ""
+    assert told(world, "ada") == (Told.KEPT, Reason.KEPT)
+    assert world.culler.keep(("ada", "")) == ""
+    assert "as often as you may" in world.culler.keep(("ada", ""))
+    await world.passes(STOP)
+    assert await world.stops() == []
+
+
+async def test_documents_are_saved_before_the_stop() -> None:
+    world = CulledHub(POLICY)
+    world.add("ada")
+    page = {"documents": UNSAVED, "lab_seconds": 3.0, "input_seconds": 9000.0}
+    world.hear("ada", **page)
+    await world.passes()
+    while told(world, "ada")[0] is not Told.SAVING:
+        world.hear("ada", **page)
+        await world.passes()
+    assert len(world.outbox.sent) == 2
+    saving = world.culler.book.memory.tracks["ada", ""].saving
+    assert saving
+    assert await world.stops() == []
+    world.culler.saved(("ada", ""), "another", ())
+    assert await world.stops() == []
+    world.culler.saved(("ada", ""), saving.id, ())
+    assert await world.stops() == ["ada/"]
+
+
+async def test_a_user_may_stop_also_where_nothing_is_stopped_by_itself() -> None:
+    world = CulledHub({"mode": "observe"})
+    world.add("ada")
+    await world.passes(1)
+    world.culler.ask_stop(("ada", ""), by="user", save=False)
+    assert await world.stops() == ["ada/"]
+
+
+async def test_the_hub_is_listed_every_five_minutes_and_prometheus_asked_five_questions_a_pass() -> None:
+    world = CulledHub(POLICY)
+    for number in range(30):
+        world.add(f"user{number}")
+    await world.passes(10)
+    assert world.hub.requests.count(("GET", "/hub/api/users")) == 2
+    assert len(world.prometheus.queries) == 50

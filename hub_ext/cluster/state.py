@@ -7,7 +7,7 @@ Pure: no clock, no network.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from ..quota.arithmetic import FINISHED_PHASES, NOTHING, Resources
 from ..quota.demand import Weights, holding_of
 from ..quota.namespace import read_quota
+from ..quota.runs import RunKey, Runs, admitted_run, run_of
 from ..quota.usage import Observed
 from .events import EventIndex, read_event
 from .kinds import Kind
@@ -55,6 +56,8 @@ class ClusterState:
         self._unplaced: dict[_Name, Pod] = {}
         self._ending: dict[_Name, Pod] = {}
         self._changing: dict[str, datetime] = {}
+        self._runs = Runs()
+        self._run_of: dict[str, RunKey] = {}
         self._frozen: dict[str, Mapping[Any, Any]] = {}
 
     # What a watch delivers
@@ -80,6 +83,7 @@ class ClusterState:
                 workload = read_workload(item)
                 self._owners[name] = workload.owner_uid
                 self._set(kind, workload.owner_uid, workload)
+                self._count_runs(self._runs.put("/".join(name), admitted_run(item, self._weights)))
         return "/".join(name)
 
     def drop(self, kind: Kind, key: str) -> None:
@@ -94,6 +98,7 @@ class ClusterState:
             self._unset(kind, plain)
         elif kind is Kind.WORKLOADS:
             self._unset(kind, self._owners.pop(name, ""))
+            self._count_runs(self._runs.put(key, None))
         elif kind is not Kind.EVENTS:
             self._unset(kind, name)
 
@@ -141,8 +146,13 @@ class ClusterState:
             self._parts[kind][name] = pod.uid
             return
         self._set(kind, name, pod)
-        holding = holding_of(item, self._weights) if counts else None
-        self.observed.put(pod.uid, holding if holding and holding.owner.user else None)
+        holding = holding_of(item, self._weights)
+        self.observed.put(pod.uid, holding if counts and holding.owner.user else None)
+        if key := run_of(item):
+            # A pod that has finished takes nothing, and is no longer missing either.
+            self._run_of[pod.uid] = key
+            self._runs.put_pod(key, pod.uid, holding.taken)
+            self._count_runs([key])
         self.raw_pods["/".join(name)] = reduce_pod(item)
         self._note(self._unplaced, name, pod if not pod.node and pod.phase not in FINISHED_PHASES else None)
         self._note(self._ending, name, pod if counts and pod.deleted else None)
@@ -157,18 +167,28 @@ class ClusterState:
     def _replace_uid(self, name: _Name, uid: str) -> None:
         before = self._uids.get(name)
         if before is not None and before != uid:
-            self.observed.put(before, None)
+            self._forget(before)
         self._uids[name] = uid
 
     def _drop_pod(self, kind: Kind, name: _Name) -> None:
         self._place(name, "", NOTHING)
         uid = self._uids.pop(name, None)
         if uid is not None:
-            self.observed.put(uid, None)
+            self._forget(uid)
         self._unset(kind, name)
         self.raw_pods.pop("/".join(name), None)
         self._note(self._unplaced, name, None)
         self._note(self._ending, name, None)
+
+    def _forget(self, uid: str) -> None:
+        self.observed.put(uid, None)
+        if key := self._run_of.pop(uid, None):
+            self._runs.put_pod(key, uid, None)
+            self._count_runs([key])
+
+    def _count_runs(self, keys: Iterable[RunKey]) -> None:
+        for key in keys:
+            self.observed.put(f"run:{'/'.join(key)}", self._runs.missing(key))
 
     def _place(self, name: _Name, node: str, taken: Resources) -> None:
         before = self._placed.pop(name, None)

@@ -65,7 +65,9 @@ TARGETS: Final[Mapping[str, Renderer]] = {
     "gpu-operator": lambda catalog, args: render_gpu_operator(catalog, namespace=args.operator_namespace),
     "resourcequota": lambda catalog, _: render_resource_quotas(catalog),
     "limitrange": lambda catalog, _: render_limit_ranges(catalog),
-    "kueue": lambda catalog, args: render_kueue(catalog, namespace=args.namespace),
+    "kueue": lambda catalog, args: render_kueue(
+        catalog, namespace=args.namespace, jobs_namespace=args.jobs_namespace
+    ),
     "workspacekind": lambda catalog, _: render_workspace_kinds(catalog),
 }
 
@@ -77,6 +79,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, metavar="FILE", help="write here, not to standard output"
     )
     parser.add_argument("--namespace", help="the hub's namespace, for teams without one of their own")
+    parser.add_argument("--jobs-namespace", help="the namespace of runs, for queues and priorities there")
     parser.add_argument(
         "--operator-namespace", default="gpu-operator", help="namespace of the GPU Operator (%(default)s)"
     )

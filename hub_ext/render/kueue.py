@@ -2,7 +2,8 @@
 
 The catalog's quotas are upper bounds, so nobody borrows; the cohort is there for admins who loosen that, and
 for fair sharing. Processors and memory are counted once per team, whatever pool a workload runs in: they
-have a flavor of their own. Nothing is preempted: a preempted pod is a lost notebook.
+have a flavor of their own. Nothing is preempted, for a preempted pod is a lost notebook; only where runs have
+a namespace and priorities of their own a more urgent run of a team preempts a less urgent one.
 
 Source: kueue.x-k8s.io/v1beta2 (Kueue 0.19, apis/kueue/v1beta2).
 
@@ -11,7 +12,7 @@ Pure: no clock, no network.
 
 from typing import Any
 
-from ..catalog.model import Catalog, Pool
+from ..catalog.model import Catalog, Pool, Priority
 from ..errors import Finding
 from ..names import LABEL_TEAM, object_name
 from ..units import format_bytes, format_cpu
@@ -28,23 +29,32 @@ UNBOUNDED = 1_000_000
 UNBOUNDED_MEMORY = "1Ei"
 
 
-def render_kueue(catalog: Catalog, *, namespace: str | None = None) -> Rendering:
+def render_kueue(
+    catalog: Catalog, *, namespace: str | None = None, jobs_namespace: str | None = None
+) -> Rendering:
     """Render all objects.
 
     Parameters
     ----------
     namespace
         The hub's namespace, for the queues of teams that have none of their own; None leaves them out.
+    jobs_namespace
+        Where runs are: each team gets a queue there too, on the same quota; None for no runs.
     """
     pools = {name: pool for name, pool in catalog.pools.items() if pool.gpu is not None}
     flavors = [_flavor(ANY_NODE, None), *(_flavor(flavor_name(n), pool) for n, pool in pools.items())]
     documents, findings = [*flavors, _object("Cohort", PREFIX, {})], _remarks(catalog)
     for name, team in catalog.teams.items():
         home = team.namespace or namespace
-        if home is None:
+        places = [place for place in dict.fromkeys((home, jobs_namespace)) if place is not None]
+        if not places:
             findings.append(_without_namespace(name))
             continue
-        documents += [_cluster_queue(catalog, name, home), _local_queue(name, home)]
+        preempts = jobs_namespace is not None and len(catalog.jobs.priorities) > 1
+        documents.append(_cluster_queue(catalog, name, places, preempts=preempts))
+        documents += [_local_queue(name, place) for place in places]
+    if jobs_namespace is not None:
+        documents += [_priority(name, one) for name, one in catalog.jobs.priorities.items()]
     return Rendering(documents=tuple(documents), findings=tuple(findings))
 
 
@@ -77,12 +87,25 @@ def _flavor(name: str, pool: Pool | None) -> dict[str, Any]:
     return _object("ResourceFlavor", name, spec)
 
 
-def _cluster_queue(catalog: Catalog, team: str, namespace: str) -> dict[str, Any]:
+def _priority(name: str, priority: Priority) -> dict[str, Any]:
+    document = _object("WorkloadPriorityClass", name, {})
+    return document | {"value": priority.value, "description": priority.display_name}
+
+
+def _selector(places: list[str]) -> dict[str, Any]:
+    key = "kubernetes.io/metadata.name"
+    if len(places) == 1:
+        return {"matchLabels": {key: places[0]}}
+    return {"matchExpressions": [{"key": key, "operator": "In", "values": places}]}
+
+
+def _cluster_queue(catalog: Catalog, team: str, places: list[str], *, preempts: bool) -> dict[str, Any]:
     bounds = team_bounds(catalog, team)
+    within = "LowerPriority" if preempts else "Never"
     spec = {
         "cohortName": PREFIX,
-        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
-        "preemption": {"reclaimWithinCohort": "Never", "withinClusterQueue": "Never"},
+        "namespaceSelector": _selector(places),
+        "preemption": {"reclaimWithinCohort": "Never", "withinClusterQueue": within},
         "resourceGroups": [_base_group(bounds), *_gpu_groups(catalog, bounds)],
     }
     return _object("ClusterQueue", queue_name(team), spec, labels={LABEL_TEAM: team})

@@ -5,10 +5,12 @@ Shell: reads the catalog's files, or the values of the Zero-to-JupyterHub chart.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from os import PathLike
 from pathlib import Path
@@ -116,11 +118,17 @@ def catalog_or_exit(source: str | Mapping[str, Any]) -> Catalog:
 def check_hub() -> None:
     """End the process where the hub's configuration is one that this project cannot serve.
 
-    The hub asks for the spawner's class once its configuration has been read; that is the last moment before
+    The hub asks for the spawner's class while it takes over its configuration; that is the last moment before
     the first visitor at which a mistake can still keep it from starting.
     """
     if "z2jh" in sys.modules and (found := chart_catalog()):
         catalog_or_exit(found)
+    with suppress(RuntimeError):  # no hub, but a command that needs the class
+        asyncio.get_running_loop().call_soon(check_settings)
+
+
+def check_settings() -> None:
+    """End the process if the hub has settings that would have no effect, once they are all known."""
     config = Application.instance().config if Application.initialized() else Config()
     for section in ("KubeSpawner", "WorkspaceSpawner"):
         if config[section].get("enable_user_namespaces"):

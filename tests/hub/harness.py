@@ -80,6 +80,7 @@ class Hub:
         notebook_port: int,
         by: str = "configure",
         failure_limit: int = 3,
+        traits: Mapping[str, Any] | None = None,
         env: Mapping[str, str] | None = None,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -97,6 +98,7 @@ class Hub:
             "notebook_port": notebook_port,
             "by": by,
             "failure_limit": failure_limit,
+            "traits": dict(traits or {}),
             "token": self.token,
             "url": self.base.removesuffix("/base/hub"),
             "base_url": "/base/",

@@ -57,6 +57,7 @@ c.KubeSpawner.namespace = hub["namespace"]
 c.KubeSpawner.pod_connect_ip = "127.0.0.1"
 c.KubeSpawner.port = hub["notebook_port"]
 c.KubeSpawner.cmd = "jupyterhub-singleuser"
+c.KubeSpawner.update(hub["traits"])
 c.Spawner.start_timeout = 60
 c.Spawner.consecutive_failure_limit = hub["failure_limit"]
 

@@ -106,3 +106,19 @@ def test_a_hub_with_a_broken_catalog_does_not_start_and_says_all_that_is_wrong(
     assert "imagse" in hub.log
     assert "16GB" in hub.log
     assert "The hub does not start" in hub.log
+
+
+def test_a_hub_whose_users_have_namespaces_of_their_own_does_not_start_and_says_what_to_use(
+    tmp_path: Path,
+) -> None:
+    hub = Hub(
+        tmp_path / "hub",
+        kubeconfig=tmp_path / "none",
+        namespace="none",
+        catalog=CATALOG,
+        notebook_port=1,
+        traits={"enable_user_namespaces": True},
+    )
+    assert hub.launch().wait(timeout=START_SECONDS) != 0
+    assert "The hub does not start: KubeSpawner.enable_user_namespaces is not supported" in hub.log
+    assert "teams.<team>.namespace" in hub.log

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -39,12 +40,19 @@ def new_member(hub: Hub, new_user: Callable[..., str]) -> Iterator[Callable[[], 
 
 @pytest.fixture
 def pods_of(cluster: KubeCluster, hub_namespace: str) -> Callable[[str], list[str]]:
-    def names(user: str) -> list[str]:
-        text = cluster.kubectl("get", "pods", f"--namespace={hub_namespace}", "--output=json")
-        pods = (pod["metadata"] for pod in json.loads(text)["items"])
-        return [pod["name"] for pod in pods if pod["annotations"].get("hub.jupyter.org/username") == user]
+    return lambda user: named(cluster, hub_namespace, "pods", user)
 
-    return names
+
+@pytest.fixture
+def claims_of(cluster: KubeCluster, hub_namespace: str) -> Callable[[str], list[str]]:
+    return lambda user: named(cluster, hub_namespace, "persistentvolumeclaims", user)
+
+
+def named(cluster: KubeCluster, namespace: str, kind: str, user: str) -> list[str]:
+    """Name the objects that are a user's."""
+    text = cluster.kubectl("get", kind, f"--namespace={namespace}", "--output=json")
+    found = (one["metadata"] for one in json.loads(text)["items"])
+    return [one["name"] for one in found if one["annotations"].get("hub.jupyter.org/username") == user]
 
 
 def settled(hub: Hub, user: str) -> dict[str, Any]:
@@ -98,7 +106,9 @@ def test_form_and_rest_say_the_same_and_the_hub_stays_up(hub: Hub, new_member: C
     assert "reason=user-limit" in hub.log
 
 
-def test_the_team_s_limit_counts_its_other_members(hub: Hub, new_member: Callable[[], str]) -> None:
+def test_the_team_s_limit_counts_its_other_members(
+    hub: Hub, new_member: Callable[[], str], claims_of: Callable[[str], list[str]]
+) -> None:
     *first, last = [new_member() for _ in range(3)]
     for user in first:
         hub.start_server(user, CPU)
@@ -106,6 +116,8 @@ def test_the_team_s_limit_counts_its_other_members(hub: Hub, new_member: Callabl
     refused = hub.start_server(last, CPU)
     assert refused.status_code == 403
     assert "Your team has 2 of 2 running workspaces in use" in refused.json()["message"]
+    assert claims_of(last) == [], "a refusal leaves nothing behind"
+    assert len(claims_of(first[0])) == 1
     hub.stop_server(first[0])
     assert hub.start_server(last, CPU).status_code in {201, 202}
     hub.wait_until_ready(last)
@@ -149,3 +161,28 @@ def test_the_page_says_how_many_more_and_why_not(hub: Hub, new_member: Callable[
     assert checked_on(after) == []
     # This hub has the rights of the chart's, and those do not include nodes.
     assert NODES_UNSEEN in before
+
+
+def test_page_and_rest_say_what_would_fit_instead(hub: Hub, new_user: Callable[..., str]) -> None:
+    user = new_user("cards")
+    hub.start_server(user, {"profile": "full"}, server="first")
+    hub.wait_until_ready(user, "first")
+    rest = hub.start_server(user, {"profile": "full"}, server="second")
+    text = "You have 1 of 1 GPU in use, and this workspace needs 1 GPU. What would fit now: Notebook."
+    assert (rest.status_code, rest.json()["message"]) == (403, text)
+    with hub.browser(user) as browser:
+        form = browser.refused_form({"profile": "full@2"}, server="second", user=user)
+        page = browser.spawn_page(server="second", user=user)
+    assert error_on(form.text) == text
+    assert text in html.unescape(page.text)
+    assert repr(text) in hub.log
+    assert re.search(
+        r'gpu_workspaces_refusals_total\{profile="full",reason="user-limit"\} [2-9]', hub.metrics()
+    )
+    hub.stop_server(user, "first")
+
+
+def test_the_hub_counts_how_well_it_sees_the_cluster(hub: Hub, hub_namespace: str) -> None:
+    metrics = hub.metrics()
+    assert f'gpu_workspaces_watch_health{{health="live",source="pods in {hub_namespace}"}} 1.0' in metrics
+    assert 'gpu_workspaces_watch_health{health="denied",source="nodes"} 1.0' in metrics

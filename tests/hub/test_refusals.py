@@ -182,7 +182,9 @@ def test_refusals_in_a_row_leave_the_hub_up(hub: Hub, outsider: str) -> None:
 
 
 @pytest.mark.usefixtures("full_namespace")
-def test_the_cluster_s_quota_is_explained_and_not_counted_against_the_hub(hub: Hub, member: str) -> None:
+def test_the_cluster_s_quota_is_explained_and_not_counted_against_the_hub(
+    hub: Hub, cluster: KubeCluster, hub_namespace: str, member: str
+) -> None:
     texts = set()
     with hub.browser(member) as browser:
         for _ in range(FAILURE_LIMIT + 1):
@@ -192,6 +194,8 @@ def test_the_cluster_s_quota_is_explained_and_not_counted_against_the_hub(hub: H
             texts |= {rest.json()["message"], error_on(form.text)}
             assert checked_on(form.text) == ["cpu@1"]
     (text,) = texts
+    claim = ("get", "persistentvolumeclaims", f"claim-{member}", "--ignore-not-found", "--output=name")
+    assert cluster.kubectl(*claim, f"--namespace={hub_namespace}") == "", "a refusal leaves nothing behind"
     assert "1 pod" in text
     assert "no pods" in text
     hub.check()

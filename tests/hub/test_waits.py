@@ -5,10 +5,15 @@ from __future__ import annotations
 import html
 import json
 import re
+import time
+from datetime import UTC, datetime
 
 from tests.devcluster.kube import KubeCluster
 from tests.devcluster.waiting import until
 from tests.hub.harness import IS_5, SPAWN_SECONDS, Hub
+
+OWN_SECONDS = 15
+"""`startTimeout` of the profile `patient`."""
 
 IMAGE = "registry.example.com/base@sha256:" + "1" * 64
 
@@ -98,6 +103,45 @@ def test_when_the_time_is_over_the_last_wait_is_told(hub: Hub, member: str) -> N
     assert not [text for text in told if "0/" in text or "FailedScheduling" in text]
     assert "Traceback" not in hub.log[before:]
     hub.check()
+
+
+def test_time_for_a_node_that_is_added_is_not_the_start_s_own(
+    hub: Hub, cluster: KubeCluster, hub_namespace: str, member: str
+) -> None:
+    begun = time.monotonic()
+    assert hub.start_server(member, {"profile": "patient"}).status_code in {201, 202}
+    pod = pod_of(cluster, hub_namespace, member)
+    uid = json.loads(cluster.kubectl("get", "pod", pod, f"--namespace={hub_namespace}", "--output=json"))
+    about = {"kind": "Pod", "namespace": hub_namespace, "name": pod, "uid": uid["metadata"]["uid"]}
+    moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    # What an autoscaler would write.
+    cluster.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{pod}.grows", "namespace": hub_namespace},
+            "involvedObject": about,
+            "reason": "TriggeredScaleUp",
+            "message": "pod triggered scale-up: [{group 0->1 (max: 4)}]",
+            "type": "Normal",
+            "firstTimestamp": moment,
+            "lastTimestamp": moment,
+            "source": {"component": "cluster-autoscaler"},
+        }
+    )
+
+    def still_waiting() -> str | None:
+        assert pending(hub, member, "spawn"), hub.log[-3000:]
+        return None if time.monotonic() - begun > OWN_SECONDS * 1.3 else "its own time is not over"
+
+    until(still_waiting, what="more than the start's own time", timeout=SPAWN_SECONDS)
+    node = json.loads(cluster.kubectl("get", "nodes", "--output=json"))["items"][0]["metadata"]["name"]
+    cluster.kubectl("label", "node", node, "gpu-workspaces.test/there=in-a-while")
+    try:
+        hub.wait_until_ready(member)
+    finally:
+        cluster.kubectl("label", "node", node, "gpu-workspaces.test/there-")
+    hub.stop_server(member)
 
 
 def test_a_start_that_succeeds_is_told_and_recorded(hub: Hub, member: str) -> None:

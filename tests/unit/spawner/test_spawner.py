@@ -19,7 +19,7 @@ from traitlets import TraitError
 from traitlets.config import Application, Config
 
 from hub_ext.cluster.shared import shared_metrics
-from hub_ext.config import check_hub
+from hub_ext.config import check_settings
 from hub_ext.hub_errors import LinkOnly, hub_error
 from hub_ext.patience import MARGIN, Patience
 from hub_ext.selection import Refusal
@@ -377,7 +377,7 @@ def test_a_hub_whose_users_have_namespaces_of_their_own_does_not_start(
     config = Config({section: {"enable_user_namespaces": True}})
     monkeypatch.setattr(Application, "_instance", Application(config=config))
     with pytest.raises(SystemExit, match=rf"does not start: {section}\.enable_user_namespaces"):
-        check_hub()
+        check_settings()
 
 
 async def test_a_hook_of_the_admin_gets_the_pod_as_it_expects_it(

@@ -69,19 +69,19 @@ class PrepullerService(Service[PrepullerSettings]):
 
     async def open(self, stack: AsyncExitStack) -> None:
         self.catalog = CatalogFile(self.settings.catalog)
-        kube = await stack.enter_async_context(await Kube.connect())
-        self._loop = Loop("prepull", self._once, every=EVERY)
+        self.kube = await stack.enter_async_context(await Kube.connect())
+        self.loop = Loop("prepull", self._once, every=EVERY)
         self._rest = SETTLE
         self._alarm: asyncio.TimerHandle | None = None
         store = Store(self._changed)
-        self.prepuller = Prepuller(self.settings, store=store, kube=kube, metrics=Metrics(self.registry))
-        self.watch = Watch(store, sources(kube.api, self.settings.pods.namespace))
+        self.prepuller = Prepuller(self.settings, store=store, kube=self.kube, metrics=Metrics(self.registry))
+        self.watch = Watch(store, sources(self.kube.api, self.settings.pods.namespace))
         await self.watch.start()
         stack.push_async_callback(self.watch.stop)
 
     def loops(self) -> Sequence[Loop]:
         starts = [Loop("starts", self._read_starts, every=STARTS)] if self.settings.start_log else []
-        return (self._loop, *starts)
+        return (self.loop, *starts)
 
     def handlers(self) -> Iterable[tuple[str, type[RequestHandler], dict[str, Any]]]:
         return (
@@ -99,7 +99,7 @@ class PrepullerService(Service[PrepullerSettings]):
 
     def _changed(self) -> None:
         if self._alarm is None:
-            self._alarm = asyncio.get_running_loop().call_later(self._rest, self._loop.soon)
+            self._alarm = asyncio.get_running_loop().call_later(self._rest, self.loop.soon)
 
     async def _once(self) -> None:
         self._alarm = None

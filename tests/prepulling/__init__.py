@@ -1,0 +1,1 @@
+"""What tests and benches of the prepuller share on a real API server."""

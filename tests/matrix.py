@@ -17,6 +17,7 @@ from importlib import metadata
 from pathlib import Path
 
 from tests.devcluster import cache
+from tests.devcluster.build.errors import BuildError
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -51,7 +52,7 @@ def python(end: End) -> Path:
 
     Raises
     ------
-    RuntimeError
+    BuildError
         pip could not install it; the message is pip's own.
     """
     if _installed(end):
@@ -99,7 +100,7 @@ def _create(folder: Path, end: End) -> None:
         text=True,
     )
     if result.returncode:
-        raise RuntimeError(f"cannot install {end.title} into {folder}:\n{result.stderr or result.stdout}")
+        raise BuildError(f"cannot install {end.title} into {folder}:\n{result.stderr or result.stdout}")
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+from tests import matrix
 from tests.demo import preparation as demo
 from tests.demo.proxy import ensure_proxy
 from tests.devcluster import build
@@ -21,7 +22,7 @@ CONTROL_FILES = ("control", "control-1.34")
 EXTRA = {
     "hub": (),
     "control": ("kube-apiserver", "kubectl", "etcd", "prometheus", "promtool", "versitygw"),
-    "nodes": ("image:helper",),
+    "nodes": ("image:helper", "image:ray"),
     "browser": ("image:notebook", "image:hub"),
 }
 """Names of the build that a tier's tests ask for beside what their clusters are made of."""
@@ -40,11 +41,15 @@ def cluster_files(tier: str) -> list[str]:
             return []
 
 
-def prepare(tiers: Iterable[str]) -> None:
+def prepare(tiers: Iterable[str], ends: Iterable[matrix.End] = ()) -> None:
     """Have everything built and installed that the tiers need, showing how far that is.
+
+    `ends` are the ends of the version matrix that they run with.
 
     Raises `BuildError`.
     """
+    for end in ends:
+        matrix.python(end)
     wanted_tiers = [tier for tier in tiers if tier in EXTRA]
     if KUBECONFIG_VARIABLE in os.environ:
         wanted_tiers = [tier for tier in wanted_tiers if tier not in {"hub", "control"}]

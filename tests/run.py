@@ -24,6 +24,8 @@ from tests.devcluster.build import BuildError
 
 ROOT = Path(__file__).resolve().parent.parent
 
+SLOWEST = 5
+"""How many tests of each run the closing lines name."""
 INTERRUPTED = 130
 """Exit status after a signal, as shells have it."""
 
@@ -72,6 +74,8 @@ class Result:
     tests: int = 0
     failed: int = 0
     skipped: int = 0
+    slowest: tuple[tuple[float, str], ...] = ()
+    """Seconds and names; what is set up for several tests counts for the first of them."""
     problem: str = ""
     """Why the run as a whole is no pass, in words; empty when it is one."""
 
@@ -100,6 +104,15 @@ def read_report(report: Path) -> tuple[int, int, int]:
         failed += int(suite.get("failures", 0)) + int(suite.get("errors", 0))
         skipped += int(suite.get("skipped", 0))
     return tests, failed, skipped
+
+
+def slowest_tests(report: Path, count: int = SLOWEST) -> tuple[tuple[float, str], ...]:
+    """Return seconds and names of the slowest tests of a JUnit report, slowest first."""
+    cases = ElementTree.parse(report).getroot().iter("testcase")
+    timed = [
+        (float(case.get("time", 0)), f"{case.get('classname', '')}::{case.get('name', '')}") for case in cases
+    ]
+    return tuple(sorted(timed, reverse=True)[:count])
 
 
 def judge(*, returncode: int, tests: int, skipped: int) -> str:
@@ -137,12 +150,14 @@ def execute(run: Run, extra: Sequence[str]) -> Result:
         print(f"\n=== {run.title}\n$ {shlex.join(command)}", flush=True)
         returncode = run_along(command, environment)
         tests, failed, skipped = read_report(report) if report.exists() else (0, 0, 0)
+        slowest = slowest_tests(report) if report.exists() else ()
     return Result(
         title=run.title,
         seconds=time.monotonic() - begun,
         tests=tests,
         failed=failed,
         skipped=skipped,
+        slowest=slowest,
         problem=judge(returncode=returncode, tests=tests, skipped=skipped),
     )
 
@@ -151,8 +166,14 @@ def summarize(results: Sequence[Result]) -> str:
     """Return the closing lines; the last one is `N passed, N failed, N skipped`."""
     lines = [""]
     for result in results:
+        if result.slowest:
+            lines.append(f"Slowest of {result.title}:")
+            lines += [f"  {seconds:6.1f} s  {name}" for seconds, name in result.slowest]
+    lines.append("")
+    for result in results:
         verdict = f"FAILED: {result.problem}" if result.problem else "ok"
         lines.append(f"{result.title:48} {result.passed:5} passed  {result.seconds:6.0f} s  {verdict}")
+    lines.append(f"{'all':48} {'':5}         {sum(result.seconds for result in results):6.0f} s")
     passed, failed, skipped = (
         sum(getattr(result, field) for result in results) for field in ("passed", "failed", "skipped")
     )
@@ -167,6 +188,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "tiers", nargs="*", metavar="tier", help=f"of {', '.join(TIERS)}; all if none is given"
     )
+    parser.add_argument(
+        "--only-prepare", action="store_true", help="have built and installed what the tiers need, and end"
+    )
     options, extra = parser.parse_known_args(arguments)
     unknown = [tier for tier in options.tiers if tier not in TIERS]
     if unknown:
@@ -175,8 +199,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # By default it would end this process alone, and pytest would run on.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        needs.prepare(tier for tier in wanted if why_not(tier) is None)
-        results = [execute(run, extra) for run in RUNS if run.tier in wanted]
+        runs = [run for run in RUNS if run.tier in wanted]
+        possible = [run for run in runs if why_not(run.tier) is None]
+        needs.prepare(dict.fromkeys(run.tier for run in possible), {run.end for run in possible})
+        if options.only_prepare:
+            return 0
+        results = [execute(run, extra) for run in runs]
     except BuildError as error:
         print(f"The tests' needs could not be made: {error}", file=sys.stderr)
         return 1

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.devcluster import cache
-from tests.devcluster.build import golang, images, manifests, rootfs
+from tests.devcluster.build import golang, images, keycloak, manifests, rootfs
 from tests.devcluster.build.debian import TOOLS, ensure_debian, ensure_tools
 from tests.devcluster.build.errors import (
     BuildError,
@@ -44,7 +44,7 @@ __all__ = [
     "prune",
 ]
 
-KEPT_KINDS = ("bin", "images", "manifests", "headers", "driver", "node", "venvs")
+KEPT_KINDS = ("bin", "images", "manifests", "headers", "driver", "node", "venvs", "keycloak")
 UNUSED_DAYS = 30
 KEPT_OF_A_NAME = 4
 """The newest and the oldest Kubernetes, each for two states of the checkout."""
@@ -52,7 +52,8 @@ KEPT_OF_A_NAME = 4
 
 def all_steps() -> dict[str, Step]:
     """Everything that can be built, by name."""
-    return golang.steps() | images.steps() | manifests.steps() | rootfs.steps()
+    parts = (golang, images, manifests, rootfs, keycloak)
+    return {name: step for part in parts for name, step in part.steps().items()}
 
 
 def ensure(names: Iterable[str], *, report: Report | None = None) -> dict[str, Path]:
@@ -108,4 +109,6 @@ def prune() -> int:
         cache.remove(cache.scratch())
         for kind in KEPT_KINDS:
             cache.drop_unused(kind, days=UNUSED_DAYS, keep=KEPT_OF_A_NAME)
+        for layout in (cache.cache_root() / "images").glob("*/*"):
+            rootfs.share_blobs(layout)
         return before - cache.size_bytes(cache.cache_root())

@@ -44,7 +44,9 @@ TOOLS: Mapping[str, Tool] = {
     "ip": Tool(packages=("iproute2",)),
     "ipset": Tool(packages=("ipset",)),
     "iptables": Tool(packages=("iptables",)),
+    "java": Tool(packages=("openjdk-17-jre-headless",)),
     "mmdebstrap": Tool(packages=("mmdebstrap",)),
+    "mvn": Tool(packages=("maven",)),
     "runc": Tool(packages=("runc",)),
     "skopeo": Tool(packages=("skopeo",)),
 }

@@ -2,7 +2,7 @@
 
 Production builds `images/*/Dockerfile` on a CUDA base and on the chart's hub image. Those cannot be had
 without their registries, so here the same Dockerfiles are built on stand-ins made from Debian's packages:
-`base` in place of the CUDA base, `hub-base` in place of the chart's hub image.
+`base` in place of the CUDA base, `hub-base` in place of the chart's hub image, `ray` in place of Ray's.
 
 Shell: runs mmdebstrap and buildah as root, in a mount namespace of their own.
 """
@@ -53,7 +53,8 @@ def recipes() -> dict[str, Recipe]:
     notebook = _dockerfile("notebook", IMAGES / "notebook", base=base, seconds=150)
     hub_base = _dockerfile("hub-base", SOURCES / "hub-base", base=base, seconds=60)
     hub = _dockerfile("hub", IMAGES / "hub", base=hub_base, seconds=40, wheel=True)
-    return {recipe.name: recipe for recipe in (base, notebook, hub_base, hub)}
+    ray = _dockerfile("ray", SOURCES / "ray", base=base, seconds=120)
+    return {recipe.name: recipe for recipe in (base, notebook, hub_base, hub, ray)}
 
 
 def steps() -> dict[str, Step]:
@@ -79,6 +80,7 @@ def _base() -> Recipe:
             buildah = Buildah(tools["buildah"], work / "buildah", run)
             buildah.build(work, tag=reference("base", key))
             buildah.save(reference("base", key), target)
+        share_blobs(target)
 
     return Recipe(name="base", key=key, make=make, seconds=70)
 
@@ -100,6 +102,7 @@ def _dockerfile(name: str, folder: Path, *, base: Recipe, seconds: float, wheel:
             arguments = {"BASE": reference(base.name, base.key), "VERSION": key}
             buildah.build(context, tag=reference(name, key), arguments=arguments)
             buildah.save(reference(name, key), target)
+        share_blobs(target)
         _drop_older(name)
 
     return Recipe(name=name, key=key, make=make, needs=(PREFIX + base.name,), seconds=seconds)
@@ -161,6 +164,21 @@ def _work_folder(target: Path) -> Iterator[Path]:
         yield work
     finally:
         cache.remove(work)
+
+
+def share_blobs(layout: Path) -> None:
+    """Let layers that another image of the cache has too take up room once: what an image is built upon."""
+    own = layout / "blobs" / "sha256"
+    known = (cache.cache_root() / "images").glob("*/*/blobs/sha256/*")
+    others = {blob.name: blob for blob in known if blob.parent != own}
+    for blob in list(own.glob("*")):
+        same = others.get(blob.name)
+        # The name is the content's hash; only what another process removes meanwhile can be missing.
+        with contextlib.suppress(FileNotFoundError):
+            if same is not None and not same.samefile(blob):
+                link = blob.with_name(f"{blob.name}.link")
+                os.link(same, link)
+                link.replace(blob)
 
 
 def _drop_older(name: str) -> None:

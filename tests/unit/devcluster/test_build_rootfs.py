@@ -46,6 +46,7 @@ def test_can_be_asked_for_by_name() -> None:
     steps = all_steps()
     assert "image:base" in steps["image:notebook"].needs
     assert "image:hub-base" in steps["image:hub"].needs
+    assert "image:base" in steps["image:ray"].needs
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ def test_a_changed_module_builds_the_hub_image_again(tmp_path: Path, monkeypatch
     assert {name for name, key in keys().items() if key != before[name]} == {"hub"}
 
 
-@pytest.mark.parametrize("name", ["base", "notebook", "hub"])
+@pytest.mark.parametrize("name", ["base", "notebook", "hub", "ray"])
 def test_says_at_once_that_root_is_needed(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     run = Recorder()
@@ -148,3 +149,20 @@ def test_keeps_the_builds_of_an_image_that_were_used_last(
         "old-notebook",
     }
     assert len(list((cache_folder / "images").glob("*-hub"))) == 4
+
+
+def test_layers_of_several_images_take_up_room_once(cache_folder: Path) -> None:
+    def layout(name: str, **blobs: str) -> Path:
+        folder = cache_folder / "images" / f"key-{name}" / name
+        (folder / "blobs" / "sha256").mkdir(parents=True)
+        for digest, content in blobs.items():
+            (folder / "blobs" / "sha256" / digest).write_text(content)
+        return folder / "blobs" / "sha256"
+
+    base, above = layout("base", aa="shared"), layout("above", aa="shared", bb="own")
+    rootfs.share_blobs(above.parents[1])
+    assert (above / "aa").samefile(base / "aa")
+    assert {blob.name: blob.read_text() for blob in above.iterdir()} == {"aa": "shared", "bb": "own"}
+    rootfs.share_blobs(base.parents[1])
+    assert (above / "aa").samefile(base / "aa")
+    assert (base / "aa").stat().st_nlink == 2

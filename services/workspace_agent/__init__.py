@@ -23,7 +23,7 @@ def _jupyter_server_extension_points() -> list[dict[str, Any]]:
 
 
 def _jupyter_labextension_paths() -> list[dict[str, str]]:
-    return [{"src": "labextension", "dest": LAB_EXTENSION}]
+    return [{"src": "lab/labextension", "dest": LAB_EXTENSION}]
 
 
 def _load_jupyter_server_extension(server: ServerApp) -> None:

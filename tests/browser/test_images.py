@@ -37,7 +37,7 @@ def test_notebook_image_says_what_it_is_and_is_not_root() -> None:
     labels = config["Labels"]
     assert labels["gpu-workspaces.jupyter.org/cuda"] == "13.0"
     assert labels["gpu-workspaces.jupyter.org/driver-floor"] == "580.65.06"
-    assert labels["org.opencontainers.image.base.name"].startswith("devcluster.test/base:")
+    assert labels["org.opencontainers.image.base.name"].startswith("devcluster.test/notebook-plain:")
 
 
 def test_what_users_install_goes_to_their_home_and_cannot_break_the_server(sign_in: SignIn) -> None:

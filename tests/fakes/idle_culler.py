@@ -49,6 +49,7 @@ class FakeCuller:
         self.deadline: float | None = None
         self.save: SaveRequest | None = None
         self.stopped = False
+        self.report_seconds = REPORT_SECONDS
         self.failing = 0
         """HTTP status to answer with instead, 0 for none."""
         self._lock = threading.Lock()
@@ -77,32 +78,29 @@ class FakeCuller:
     def _answer(self) -> Answer:
         left = None if self.deadline is None else max(self.deadline - time.monotonic(), 0)
         if self.stopped:
-            return _say(State.STOPPING, "You asked for it.")
+            return self._say(State.STOPPING, "You asked for it.")
         if self.save:
-            return _say(State.SAVING, "You asked for it.", save=self.save)
+            return self._say(State.SAVING, "You asked for it.")
         if left is not None:
             text = "Nothing has run here for 1 h 30 min: no kernel, no terminal and no GPU was in use."
-            return _say(State.WARNED, text, left=left, stage=1)
+            return self._say(State.WARNED, text, left)
         if (kept := self.kept_until - time.monotonic()) > 0:
-            return _say(State.KEPT, "You keep this server.", left=kept)
-        return _say(State.IN_USE, "A kernel is computing.")
+            return self._say(State.KEPT, "You keep this server.", kept)
+        return self._say(State.IN_USE, "A kernel is computing.")
 
-
-def _say(
-    state: State, text: str, *, left: float | None = None, stage: int = 0, save: SaveRequest | None = None
-) -> Answer:
-    return Answer(
-        state=state,
-        reason=state.value,
-        text=text,
-        limit=Limit.IDLE if left is not None else None,
-        seconds_left=left,
-        stage=stage,
-        buttons=BUTTONS if state is not State.STOPPING else (),
-        lost=("Variables in kernels are lost.",),
-        save=save,
-        next_report_seconds=REPORT_SECONDS,
-    )
+    def _say(self, state: State, text: str, left: float | None = None) -> Answer:
+        return Answer(
+            state=state,
+            reason=state.value,
+            text=text,
+            limit=Limit.IDLE if left is not None else None,
+            seconds_left=left,
+            stage=int(state is State.WARNED),
+            buttons=BUTTONS if state is not State.STOPPING else (),
+            lost=("Variables in kernels are lost.",),
+            save=self.save,
+            next_report_seconds=self.report_seconds,
+        )
 
 
 @contextmanager

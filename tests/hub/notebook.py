@@ -26,7 +26,6 @@ from tests.devcluster.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "test-token"
-EXTENSIONS = ("jupyter_server_terminals", "services.workspace_agent")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,14 +112,17 @@ def request(kind: str, **content: Any) -> str:
 
 
 @contextmanager
-def running_notebook(folder: Path, environment: Mapping[str, str]) -> Iterator[Notebook]:
+def running_notebook(
+    folder: Path, environment: Mapping[str, str], *, agent: bool = True
+) -> Iterator[Notebook]:
     """Start a server whose files are in a folder; it and all its processes end with the block."""
     (folder / "files").mkdir(parents=True)
+    extensions = {"jupyter_server_terminals": True, "services.workspace_agent": agent}
     log = folder / "log"
     command = [
         *(sys.executable, "-m", "jupyter_server", "--port=0", "--no-browser", "--allow-root"),
         *(f"--IdentityProvider.token={TOKEN}", "--ServerApp.disable_check_xsrf=True"),
-        f"--ServerApp.jpserver_extensions={dict.fromkeys(EXTENSIONS, True)}",
+        f"--ServerApp.jpserver_extensions={extensions}",
         f"--ServerApp.root_dir={folder / 'files'}",
         *("--ServerApp.terminado_settings={'shell_command': ['/bin/bash', '--norc']}",),
     ]
@@ -128,7 +130,7 @@ def running_notebook(folder: Path, environment: Mapping[str, str]) -> Iterator[N
         "HOME": str(folder),
         "JUPYTER_CONFIG_DIR": str(folder / "config"),
         "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
         "PATH": os.environ["PATH"],
         **environment,
     }

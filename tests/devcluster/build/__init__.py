@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.devcluster import cache
-from tests.devcluster.build import golang, images, keycloak, manifests, rootfs
+from tests.devcluster.build import agent, golang, images, keycloak, manifests, rootfs
 from tests.devcluster.build.debian import TOOLS, ensure_debian, ensure_tools
 from tests.devcluster.build.errors import (
     BuildError,
@@ -52,7 +52,7 @@ KEPT_OF_A_NAME = 4
 
 def all_steps() -> dict[str, Step]:
     """Everything that can be built, by name."""
-    parts = (golang, images, manifests, rootfs, keycloak)
+    parts = (golang, images, manifests, agent, rootfs, keycloak)
     return {name: step for part in parts for name, step in part.steps().items()}
 
 

@@ -15,10 +15,12 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.devcluster import cache
+from tests.devcluster.build import agent
 from tests.devcluster.build.debian import ensure_tools
 from tests.devcluster.build.errors import BuildError
 from tests.devcluster.build.images import PREFIX, Recipe, reference
@@ -50,11 +52,12 @@ _CA_INSIDE = "/run/host-ca.crt"
 def recipes() -> dict[str, Recipe]:
     """Every image with an operating system."""
     base = _base()
-    notebook = _dockerfile("notebook", IMAGES / "notebook", base=base, seconds=150)
+    plain = _dockerfile("notebook-plain", IMAGES / "notebook", base=base, seconds=170)
+    notebook = _dockerfile("notebook", IMAGES / "agent", base=plain, seconds=40, wheel=_AGENT)
     hub_base = _dockerfile("hub-base", SOURCES / "hub-base", base=base, seconds=60)
-    hub = _dockerfile("hub", IMAGES / "hub", base=hub_base, seconds=40, wheel=True)
+    hub = _dockerfile("hub", IMAGES / "hub", base=hub_base, seconds=40, wheel=_BUNDLE)
     ray = _dockerfile("ray", SOURCES / "ray", base=base, seconds=120)
-    return {recipe.name: recipe for recipe in (base, notebook, hub_base, hub, ray)}
+    return {recipe.name: recipe for recipe in (base, plain, notebook, hub_base, hub, ray)}
 
 
 def steps() -> dict[str, Step]:
@@ -85,10 +88,12 @@ def _base() -> Recipe:
     return Recipe(name="base", key=key, make=make, seconds=70)
 
 
-def _dockerfile(name: str, folder: Path, *, base: Recipe, seconds: float, wheel: bool = False) -> Recipe:
+def _dockerfile(
+    name: str, folder: Path, *, base: Recipe, seconds: float, wheel: _Wheel | None = None
+) -> Recipe:
     """An image from a folder with a Dockerfile whose build argument `BASE` names what it is built upon."""
-    inputs = [folder, *(ROOT / source for source in WHEEL_SOURCES if wheel)]
-    key = cache.key_of(RECIPE, base.key, *(part for path in inputs for part in _content(path)))
+    own = [wheel.key()] if wheel else []
+    key = cache.key_of(RECIPE, base.key, *agent.content(folder), *own)
 
     def make(target: Path, run: Shell) -> None:
         _require_root(name)
@@ -96,7 +101,7 @@ def _dockerfile(name: str, folder: Path, *, base: Recipe, seconds: float, wheel:
         with _work_folder(target) as work:
             context = shutil.copytree(folder, work / "context")
             if wheel:
-                _build_wheel(context / "dist", work / "source", run)
+                wheel.put(context / "dist", work / "source", run)
             buildah = Buildah(tools["buildah"], work / "buildah", run)
             buildah.load(base.step().target, reference(base.name, base.key))
             arguments = {"BASE": reference(base.name, base.key), "VERSION": key}
@@ -105,7 +110,8 @@ def _dockerfile(name: str, folder: Path, *, base: Recipe, seconds: float, wheel:
         share_blobs(target)
         _drop_older(name)
 
-    return Recipe(name=name, key=key, make=make, needs=(PREFIX + base.name,), seconds=seconds)
+    needs = (PREFIX + base.name, *(wheel.needs if wheel else ()))
+    return Recipe(name=name, key=key, make=make, needs=needs, seconds=seconds)
 
 
 class Buildah:
@@ -196,25 +202,39 @@ def _require_root(name: str) -> None:
         )
 
 
-def _content(path: Path) -> Iterator[bytes]:
-    """Names and bytes of a file or of all files below a folder, in a fixed order."""
-    files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
-    for file in files:
-        if "__pycache__" not in file.parts:
-            yield str(file.relative_to(path.parent)).encode()
-            yield file.read_bytes()
-
-
 def _build_wheel(to: Path, source: Path, run: Shell) -> None:
     """Build the bundle's wheel from a copy of its sources, so that nothing is left in the checkout."""
     source.mkdir()
     for name in WHEEL_SOURCES:
         origin = ROOT / name
         if origin.is_dir():
-            shutil.copytree(origin, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(origin, source / name, ignore=shutil.ignore_patterns(*agent.BUILT))
         else:
             shutil.copy(origin, source / name)
     run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", to, source)
+
+
+def _bundle_key() -> str:
+    return cache.key_of(*(part for source in WHEEL_SOURCES for part in agent.content(ROOT / source)))
+
+
+def _copy_agent_wheel(to: Path, _: Path, run: Shell) -> None:
+    shutil.copytree(agent.wheel_folder(), to)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wheel:
+    """One of our wheels, as an image takes it."""
+
+    key: Callable[[], str]
+    """Hash of its content."""
+    put: Callable[[Path, Path, Shell], None]
+    """Puts it into a folder that is made; the second one may be used for the work."""
+    needs: tuple[str, ...] = ()
+
+
+_BUNDLE = _Wheel(key=_bundle_key, put=_build_wheel)
+_AGENT = _Wheel(key=agent.wheel_key, put=_copy_agent_wheel, needs=(agent.WHEEL,))
 
 
 def _own_ca_bundle() -> Path | None:

@@ -44,7 +44,8 @@ def keys() -> dict[str, str]:
 
 def test_can_be_asked_for_by_name() -> None:
     steps = all_steps()
-    assert "image:base" in steps["image:notebook"].needs
+    assert "image:base" in steps["image:notebook-plain"].needs
+    assert {"image:notebook-plain", "wheel:agent"} <= set(steps["image:notebook"].needs)
     assert "image:hub-base" in steps["image:hub"].needs
     assert "image:base" in steps["image:ray"].needs
 
@@ -52,12 +53,12 @@ def test_can_be_asked_for_by_name() -> None:
 @pytest.mark.parametrize(
     "changed", ["Dockerfile", "kernel.lock", "server.lock", "jupyter_server_config.json"]
 )
-def test_a_changed_input_builds_that_image_again_and_no_other(images: Path, changed: str) -> None:
+def test_a_changed_input_builds_that_image_and_what_stands_on_it_again(images: Path, changed: str) -> None:
     before = keys()
     assert keys() == before
     with (images / "notebook" / changed).open("a") as file:
         file.write("\n")
-    assert {name for name, key in keys().items() if key != before[name]} == {"notebook"}
+    assert {name for name, key in keys().items() if key != before[name]} == {"notebook-plain", "notebook"}
 
 
 def test_another_base_builds_all_above_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +91,7 @@ def test_builds_in_a_mount_namespace_and_pulls_nothing(
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(rootfs, "ensure_tools", lambda names: {name: Path("/bin") / name for name in names})
     run = Recorder()
-    recipe = rootfs.recipes()["notebook"]
+    recipe = rootfs.recipes()["notebook-plain"]
     recipe.make(tmp_path / "image", run)
     assert all(command[:2] == ["unshare", "--mount"] for command in run.commands)
     verbs = [next(w for w in command if w in {"pull", "tag", "build", "push"}) for command in run.commands]
@@ -138,15 +139,15 @@ def test_keeps_the_builds_of_an_image_that_were_used_last(
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(rootfs, "ensure_tools", lambda names: {name: Path("/bin") / name for name in names})
     for age, key in enumerate(["newest", "newer", "old", "older"]):
-        for name in ("notebook", "hub"):
+        for name in ("notebook-plain", "hub"):
             folder = cache_folder / "images" / f"{key}-{name}" / name
             folder.mkdir(parents=True)
             os.utime(folder.parent, (1e9 - age, 1e9 - age))
-    rootfs.recipes()["notebook"].make(tmp_path / "part" / "image", Recorder())
-    assert {path.name for path in (cache_folder / "images").glob("*-notebook")} == {
-        "newest-notebook",
-        "newer-notebook",
-        "old-notebook",
+    rootfs.recipes()["notebook-plain"].make(tmp_path / "part" / "image", Recorder())
+    assert {path.name for path in (cache_folder / "images").glob("*-notebook-plain")} == {
+        "newest-notebook-plain",
+        "newer-notebook-plain",
+        "old-notebook-plain",
     }
     assert len(list((cache_folder / "images").glob("*-hub"))) == 4
 

@@ -64,6 +64,8 @@ def offered_to(profile: Profile, catalog: Catalog, person: Person) -> Profile | 
 
 
 def _narrow(choice: Choice, catalog: Catalog, person: Person) -> Choice:
+    if all(option.access is None for option in choice.options.values()):
+        return choice
     mine = {key for key, option in choice.options.items() if is_allowed(option.access, catalog, person)}
     return _keep(choice, mine)
 

@@ -124,9 +124,11 @@ def _question(profile: Profile, key: str, choice: Choice, *, pick: str) -> Quest
 
 def _label(option: Option) -> str:
     """Write an answer with its price, and with the size that it changes unless its name says one."""
+    change = option.resources
+    if option.price is None and change.cpu is None and change.memory is None:
+        return option.display_name
     told = [facts.price(option.price)]
     if not any(char.isdigit() for char in option.display_name):
-        change = option.resources
         sizes = (
             facts.cpu(change.cpu) if change.cpu else "",
             facts.memory(change.memory) if change.memory else "",

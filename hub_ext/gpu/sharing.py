@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 
 class Sharing(StrEnum):
@@ -46,6 +47,7 @@ class Semantics:
     """The speed does not depend on what others do."""
 
 
+@lru_cache(maxsize=256)
 def semantics(sharing: Sharing, *, count: int = 1, slice_name: str = "", replicas: int = 1) -> Semantics:
     """Say in plain words what `count` cards, slices or shares mean."""
     match sharing:

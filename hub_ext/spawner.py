@@ -1,12 +1,12 @@
 """The spawner: shows the catalog, starts what was chosen from it, and refuses the rest in one clear sentence.
 
-Overridden seams of KubeSpawner 7.0 and 7.1, and why nothing else will do (more are in `spawner_cluster`):
+Overridden seams of KubeSpawner 7.0 and 7.1, and why nothing else will do (more are in `spawner_home`,
+`spawner_cluster` and `spawner_requests`):
 
 - `options_form`, `options_from_form`, `options_from_query`, `apply_user_options`: the documented hooks.
 - `load_user_options`: the one place that every start passes, whatever way it came.
-- `get_pod_manifest`, `get_pvc_manifest`: class-level defaults of traits do not survive the chart's
-  configuration, and many traits are run through `str.format`.
-- `delete_forever`: a home outlives the named servers that use it.
+- `get_pod_manifest`: class-level defaults of traits do not survive the chart's configuration, and many traits
+  are run through `str.format`.
 
 Shell: talks to the hub and the Kubernetes API; judges nothing by itself.
 """
@@ -17,11 +17,9 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
 import jupyterhub
-from kubernetes_asyncio.client.rest import ApiException
 from traitlets import Dict, Unicode, Union, default
 
 from .catalog.model import Catalog
@@ -37,12 +35,12 @@ from .patience import Patience
 from .quota.demand import asked_by
 from .quota.policy import with_fits
 from .quota.verdicts import Refusal as QuotaRefusal
-from .render.pod import UserFacts, apply, build_claim, build_fragment
+from .render.pod import apply, build_fragment
 from .selection import Refusal, Selection, select
 from .selection_access import Person
 from .selection_input import PROFILE, options_from_form, options_from_link
-from .spawner_cluster import ClusterSpawner
-from .spawner_objects import is_somebody_else_s, put_on_claim, to_object, to_pod
+from .spawner_home import HomeSpawner
+from .spawner_objects import to_object, to_pod
 
 STATE_KEY: Final = "workspace"
 """Where the hub's record of a server keeps what it was started with."""
@@ -56,7 +54,7 @@ class _Configured(NamedTuple):
     namespace: str
 
 
-class WorkspaceSpawner(ClusterSpawner):
+class WorkspaceSpawner(HomeSpawner):
     """Starts workspaces of a catalog on Kubernetes."""
 
     catalog = Union(
@@ -181,7 +179,7 @@ class WorkspaceSpawner(ClusterSpawner):
             self.log.warning("Ignored %d unknown options of %s", len(verdict.ignored), self._log_name)
         self.selection = verdict
         self.accepted = self.user_options = self.orm_spawner.user_options = verdict.options
-        self._place(verdict)
+        await self._place(verdict)
         await self._reserve(verdict)
 
     @property
@@ -195,7 +193,7 @@ class WorkspaceSpawner(ClusterSpawner):
         fits = what_fits(found, profile=workspace.profile.name, asked=asked_by(workspace, weights))
         return with_fits(refusal, fits)
 
-    def _place(self, selection: Selection) -> None:
+    async def _place(self, selection: Selection) -> None:
         """Set where the pod and the home are: traits that every attempt sets anew."""
         team = self._catalog.teams.get(selection.team or "")
         namespace = (team and team.namespace) or self._configured.namespace
@@ -203,8 +201,8 @@ class WorkspaceSpawner(ClusterSpawner):
             self.namespace, self._pvc_exists = namespace, False
         home = selection.workspace.storage.home
         self.storage_pvc_ensure = self._configured.pvc_ensure if home is None else home.claim is None
-        if home is not None and self.name and not self._pvc_exists:
-            self.pvc_name = self.user.spawner.pvc_name
+        if home is not None:
+            await self._share_home()
 
     @property
     def workspace_title(self) -> str:
@@ -223,11 +221,6 @@ class WorkspaceSpawner(ClusterSpawner):
         super().load_state(state)
         self.accepted = state.get(STATE_KEY) or {}
 
-    @property
-    def _facts(self) -> UserFacts:
-        team = self.selection.team if self.selection else None
-        return UserFacts(name=self.user.name, team=team, server_name=self.name, home_claim=self.pvc_name)
-
     async def get_pod_manifest(self) -> Any:
         """Put the workspace onto the pod that KubeSpawner makes from the hub's configuration.
 
@@ -242,33 +235,6 @@ class WorkspaceSpawner(ClusterSpawner):
         fragment = build_fragment(self._catalog, self.selection.workspace, self._facts)
         made = apply(pod, fragment)
         return to_pod(client, made) if self.modify_pod_hook else made
-
-    def get_pvc_manifest(self) -> Any:
-        """Put the size and class of the profile's home onto the claim that KubeSpawner makes."""
-        claim = super().get_pvc_manifest()
-        wanted = self.selection and build_claim(self._catalog, self.selection.workspace, self._facts)
-        if wanted:
-            put_on_claim(claim, wanted)
-        return claim
-
-    async def _check_owner_of_home(self) -> None:
-        """Refuse a claim that another user's name leads to: names are shortened, and hashes can collide."""
-        try:
-            claim = await self.api.read_namespaced_persistent_volume_claim(self.pvc_name, self.namespace)
-        except ApiException as error:
-            if error.status == HTTPStatus.NOT_FOUND:
-                return
-            raise
-        if is_somebody_else_s(claim, self.user.name):
-            text = "The volume of your home belongs to somebody else. Please tell the administrator."
-            raise self._refuse(Refusal(reason="home-not-yours", text=text, status=HTTPStatus.FORBIDDEN))
-
-    async def delete_forever(self) -> None:
-        """Keep the user's home when a named server that used it is deleted."""
-        if self.name and self.pvc_name == self.user.spawner.pvc_name:
-            self.log.info("Kept the home of %s: it is not the server's own", self._log_name)
-            return
-        await super().delete_forever()
 
 
 def _today() -> date:

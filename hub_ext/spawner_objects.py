@@ -6,7 +6,7 @@ Shell: names the Kubernetes client's classes, talks to nobody.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -17,6 +17,12 @@ from .quota.refusals import explain, read_answer
 from .quota.verdicts import Refusal
 
 _OWNER_ANNOTATIONS: Final = (ANNOTATION_USER, "hub.jupyter.org/username")
+
+HOMES: Final = "component=singleuser-storage"
+"""Selects the claims that KubeSpawner makes (`KubeSpawner.get_pvc_manifest`)."""
+
+SERVER_NOTE: Final = "hub.jupyter.org/servername"
+"""Where KubeSpawner writes the name of a named server."""
 
 _CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 """Older spelling of the storage class, which KubeSpawner writes too (`objects.make_pvc`)."""
@@ -48,6 +54,16 @@ def is_somebody_else_s(claim: Any, user: str) -> bool:
     """Say whether a claim names another user than this one as its owner."""
     annotations = claim.metadata.annotations or {}
     return any(annotations.get(key, user) != user for key in _OWNER_ANNOTATIONS)
+
+
+def homes_of(claims: Iterable[Any], *, user: str, server: str) -> tuple[str, ...]:
+    """Name the claims that say they are this server's; names that only look alike count for nothing."""
+    return tuple(
+        claim.metadata.name
+        for claim in claims
+        for notes in [claim.metadata.annotations or {}]
+        if notes.get("hub.jupyter.org/username") == user and notes.get(SERVER_NOTE, "") == server
+    )
 
 
 def explain_api_error(error: Exception) -> Refusal:

@@ -56,6 +56,7 @@ class Api:
         self.api_client = client
         self.answers: list[Answer | Exception] = []
         self.claim: Any = None
+        self.homes: list[Any] = []
         self.claims: list[Any] = []
         self.created: list[Any] = []
         self.tried: list[Any] = []
@@ -79,10 +80,15 @@ class Api:
         assert body.grace_period_seconds == grace_period_seconds
         self.grace.append(grace_period_seconds)
 
-    async def read_namespaced_persistent_volume_claim(self, _name: str, _namespace: str) -> Any:
-        if self.claim is None:
+    async def read_namespaced_persistent_volume_claim(self, name: str, _namespace: str) -> Any:
+        named = [one for one in self.homes if one.metadata.name == name]
+        if self.claim is None and not named:
             raise status(404, reason="NotFound")
-        return self.claim
+        return self.claim or named[0]
+
+    async def list_namespaced_persistent_volume_claim(self, _namespace: str, *, label_selector: str) -> Any:
+        assert label_selector == "component=singleuser-storage"
+        return SimpleNamespace(items=self.homes)
 
 
 @pytest.fixture
@@ -209,21 +215,88 @@ async def test_the_home_is_as_the_profile_says_and_the_user_s_in_all_servers(
 
 
 async def test_a_named_server_takes_no_shared_home_with_it(
-    make: Callable[..., WorkspaceSpawner], monkeypatch: pytest.MonkeyPatch
+    make: Callable[..., WorkspaceSpawner], deleted: list[str]
 ) -> None:
-    deleted: list[str] = []
-
-    async def delete(_self: Any, name: str, _timeout: int) -> bool:
-        deleted.append(name)
-        return True
-
-    monkeypatch.setattr(WorkspaceSpawner, "_make_delete_pvc_request", delete)
     default, named = make(), make("lab", pvc_name_template="claim-{user_server}")
     await pod_of(named, {"profile": "cpu"})
     await named.delete_forever()
     assert deleted == []
+    default.api.homes = [claim("claim-ada", "ada")]
     await default.delete_forever()
     assert deleted == ["claim-ada"]
+
+
+def claim(name: str, user: str, server: str = "") -> Any:
+    notes = {"hub.jupyter.org/username": user} | ({"hub.jupyter.org/servername": server} if server else {})
+    return SimpleNamespace(metadata=SimpleNamespace(name=name, annotations=notes))
+
+
+@pytest.fixture
+def deleted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    names: list[str] = []
+
+    async def delete(_self: Any, name: str, _timeout: int) -> bool:
+        names.append(name)
+        return True
+
+    monkeypatch.setattr(WorkspaceSpawner, "_make_delete_pvc_request", delete)
+    return names
+
+
+@pytest.mark.parametrize(
+    ("claims", "gone"),
+    [
+        ([claim("claim-ada", "ada"), claim("claim-a-64a", "ada")], ["claim-ada"]),
+        ([claim("claim-a-64a", "ada"), claim("claim-ada-lab", "ada", "lab")], ["claim-a-64a"]),
+        ([claim("claim-a-64a", "ada"), claim("claim-64", "ada")], []),
+        ([claim("claim-ada-x", "ada-x"), claim("claim-adam", "adam")], []),
+        ([claim("claim-ada", "mallory"), claim("claim-a-64a", "ada")], []),
+    ],
+    ids=["by its name", "by whose it is", "not certain", "only alike", "somebody else's"],
+)
+async def test_with_its_user_goes_the_home_that_is_certainly_theirs(
+    make: Callable[..., WorkspaceSpawner], deleted: list[str], claims: list[Any], gone: list[str]
+) -> None:
+    spawner = make()
+    spawner.api.homes = claims
+    await spawner.delete_forever()
+    assert deleted == gone
+
+
+async def test_a_home_is_kept_where_the_hub_keeps_homes(
+    make: Callable[..., WorkspaceSpawner], deleted: list[str]
+) -> None:
+    spawner = make(delete_pvc=False)
+    spawner.api.homes = [claim("claim-ada", "ada")]
+    await spawner.delete_forever()
+    assert deleted == []
+
+
+@pytest.mark.parametrize(
+    ("state", "there", "used"),
+    [
+        ({"pod_name": "jupyter-a"}, ["claim-a-40b-2ec"], "claim-a-40b-2ec"),
+        ({"pod_name": "jupyter-a"}, ["claim-a-40b-2ec", "safe"], "safe"),
+        ({"pod_name": "jupyter-a"}, [], "safe"),
+        ({}, ["claim-a-40b-2ec"], "safe"),
+    ],
+    ids=["an older hub's", "both", "none", "a new user"],
+)
+async def test_a_named_server_mounts_the_home_that_an_older_hub_named(
+    make: Callable[..., WorkspaceSpawner], state: dict[str, str], there: list[str], used: str
+) -> None:
+    main = make()
+    main.user.name = "a@b.c"
+    main.load_state(state)
+    main.pvc_name = main._expand_user_properties(main.pvc_name_template)
+    named = make("lab")
+    names = {"safe": main.pvc_name}
+    named.api.homes = main.api.homes = [claim(names.get(name, name), "a@b.c") for name in there]
+    pod = await pod_of(named, {"profile": "cpu"})
+    mounted = [
+        one["persistentVolumeClaim"] for one in pod["spec"]["volumes"] if "persistentVolumeClaim" in one
+    ]
+    assert [one["claimName"] for one in mounted] == [names.get(used, used)]
 
 
 @pytest.mark.parametrize("key", ["hub.jupyter.org/username", "gpu-workspaces.jupyter.org/user"])

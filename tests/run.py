@@ -1,7 +1,8 @@
-"""Run the test tiers, one after another, and fail if any of them, or any test in them, did not run.
+"""Run the test tiers, and fail if any of them, or any test in them, did not run.
 
 ``python -m tests.run`` runs all; ``python -m tests.run unit hub`` runs those. Each tier is one pytest
 process for each end of the version matrix it covers; what the tiers need is built first, with progress shown.
+Tiers with real nodes mostly wait, so they run beside the others, and what both say is shown run by run.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 from xml.etree import ElementTree
 
 from tests import matrix, needs
@@ -126,18 +130,46 @@ def judge(*, returncode: int, tests: int, skipped: int) -> str:
     return ""
 
 
-def run_along(command: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Run a command and return its exit status; when this process is told to end, the command ends too."""
-    with subprocess.Popen(command, cwd=ROOT, env=environment) as process:
+class Commands:
+    """Commands that end when this process is told to end, in whatever thread each of them runs."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._ended = False
+
+    def run(
+        self, command: Sequence[str], environment: Mapping[str, str], output: IO[bytes] | None = None
+    ) -> int:
+        """Run one and return its exit status; it says what it says into `output`, if that is given.
+
+        Raises `KeyboardInterrupt` once `end` was called.
+        """
+        with self._lock:
+            if self._ended:
+                raise KeyboardInterrupt
+            process = subprocess.Popen(
+                command, cwd=ROOT, env=environment, stdout=output, stderr=output and subprocess.STDOUT
+            )
+            self._running.add(process)
         try:
             return process.wait()
-        except KeyboardInterrupt:
-            process.terminate()  # the clusters of its tests end with it
+        finally:
+            with self._lock:
+                self._running.discard(process)
+
+    def end(self) -> None:
+        """End those that run, and wait until they have: the clusters of their tests end with them."""
+        with self._lock:
+            self._ended = True
+            running = tuple(self._running)
+        for process in running:
+            process.terminate()
+        for process in running:
             process.wait()
-            raise
 
 
-def execute(run: Run, extra: Sequence[str]) -> Result:
+def execute(run: Run, extra: Sequence[str], commands: Commands, output: IO[bytes] | None = None) -> Result:
     """Run one pytest process and read its report."""
     begun = time.monotonic()
     if reason := why_not(run.tier):
@@ -147,8 +179,13 @@ def execute(run: Run, extra: Sequence[str]) -> Result:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [str(python), "-m", "pytest", f"tests/{run.tier}", f"--junitxml={report}", *extra]
-        print(f"\n=== {run.title}\n$ {shlex.join(command)}", flush=True)
-        returncode = run_along(command, environment)
+        said = f"\n=== {run.title}\n$ {shlex.join(command)}\n"
+        if output is None:
+            print(said, end="", flush=True)
+        else:
+            output.write(said.encode())
+            output.flush()
+        returncode = commands.run(command, environment, output)
         tests, failed, skipped = read_report(report) if report.exists() else (0, 0, 0)
         slowest = slowest_tests(report) if report.exists() else ()
     return Result(
@@ -162,18 +199,57 @@ def execute(run: Run, extra: Sequence[str]) -> Result:
     )
 
 
-def summarize(results: Sequence[Result]) -> str:
-    """Return the closing lines; the last one is `N passed, N failed, N skipped`."""
+def lanes_of(runs: Sequence[Run]) -> list[list[Run]]:
+    """What runs beside what, each in its order."""
+    with_nodes = [run for run in runs if run.tier in NODE_TIERS]
+    others = [run for run in runs if run.tier not in NODE_TIERS]
+    return [lane for lane in (others, with_nodes) if lane]
+
+
+def execute_all(runs: Sequence[Run], extra: Sequence[str]) -> list[Result]:
+    """Carry all runs out; of several lanes, what a run says is shown when it ends."""
+    commands, lanes = Commands(), lanes_of(runs)
+
+    def follow(lane: Sequence[Run]) -> list[Result]:
+        if len(lanes) == 1:
+            return [execute(run, extra, commands) for run in lane]
+        return [_shown_at_its_end(run, extra, commands) for run in lane]
+
+    with ThreadPoolExecutor(max_workers=len(lanes)) as pool:
+        try:
+            futures = [pool.submit(follow, lane) for lane in lanes]
+            return [result for future in futures for result in future.result()]
+        except BaseException:
+            commands.end()
+            raise
+
+
+def _shown_at_its_end(run: Run, extra: Sequence[str], commands: Commands) -> Result:
+    with tempfile.TemporaryFile() as output:
+        print(f"{time.strftime('%T')} {run.title} …", flush=True)
+        try:
+            return execute(run, extra, commands, output)
+        finally:
+            output.seek(0)
+            sys.stdout.write(output.read().decode(errors="replace"))
+            sys.stdout.flush()
+
+
+def summarize(results: Sequence[Result], *, seconds: float) -> str:
+    """Return the closing lines; the last one is `N passed, N failed, N skipped`.
+
+    `seconds` is what all of them took together.
+    """
     lines = [""]
     for result in results:
         if result.slowest:
             lines.append(f"Slowest of {result.title}:")
-            lines += [f"  {seconds:6.1f} s  {name}" for seconds, name in result.slowest]
+            lines += [f"  {took:6.1f} s  {name}" for took, name in result.slowest]
     lines.append("")
     for result in results:
         verdict = f"FAILED: {result.problem}" if result.problem else "ok"
         lines.append(f"{result.title:48} {result.passed:5} passed  {result.seconds:6.0f} s  {verdict}")
-    lines.append(f"{'all':48} {'':5}         {sum(result.seconds for result in results):6.0f} s")
+    lines.append(f"{'all':48} {'':5}         {seconds:6.0f} s")
     passed, failed, skipped = (
         sum(getattr(result, field) for result in results) for field in ("passed", "failed", "skipped")
     )
@@ -204,13 +280,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         needs.prepare(dict.fromkeys(run.tier for run in possible), {run.end for run in possible})
         if options.only_prepare:
             return 0
-        results = [execute(run, extra) for run in runs]
+        begun = time.monotonic()
+        results = execute_all(runs, extra)
     except BuildError as error:
         print(f"The tests' needs could not be made: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED
-    print(summarize(results))
+    print(summarize(results, seconds=time.monotonic() - begun))
     return 1 if any(result.problem for result in results) else 0
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests import matrix, run
+from tests.devcluster.waiting import until
 
 
 def test_ends_when_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,20 +25,55 @@ def test_ends_when_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
         signal.signal(signal.SIGTERM, before)
 
 
-def test_what_it_runs_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[subprocess.Popen[Any]] = []
-
-    class InterruptedWait(subprocess.Popen[Any]):
-        def wait(self, timeout: float | None = None) -> int:
-            if self not in started:
-                started.append(self)
-                raise KeyboardInterrupt
-            return super().wait(timeout)
-
-    monkeypatch.setattr(subprocess, "Popen", InterruptedWait)
+def test_what_it_runs_ends_with_it() -> None:
+    commands = run.Commands()
+    ended: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: ended.append(commands.run(["sleep", "600"], os.environ)))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    until(lambda: None if len(commands._running) == 2 else "not both run", what="both to run")
+    commands.end()
+    for thread in threads:
+        thread.join()
+    assert ended == [-signal.SIGTERM] * 2
     with pytest.raises(KeyboardInterrupt):
-        run.run_along(["sleep", "600"], os.environ)
-    assert [process.returncode for process in started] == [-signal.SIGTERM]
+        commands.run(["true"], os.environ)
+
+
+def test_runs_with_nodes_are_beside_the_others_and_each_is_shown_whole(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def execute(one: run.Run, extra: Any, commands: run.Commands, output: Any = None) -> run.Result:
+        code = f"print('{one.tier} one', flush=True); print('{one.tier} two')"
+        assert commands.run([sys.executable, "-c", code], os.environ, output) == 0
+        return run.Result(title=one.title, seconds=0)
+
+    monkeypatch.setattr(run, "execute", execute)
+    runs = [run.Run(tier=tier) for tier in ("unit", "hub", "nodes", "browser")]
+    assert [[one.tier for one in lane] for lane in run.lanes_of(runs)] == [
+        ["unit", "hub"],
+        ["nodes", "browser"],
+    ]
+    assert len(run.execute_all(runs, [])) == 4
+    said = capfd.readouterr().out
+    assert all(f"{one.tier} one\n{one.tier} two\n" in said for one in runs)
+    run.execute_all(runs[:1], [])
+    assert capfd.readouterr().out == "unit one\nunit two\n", "one lane is shown as it runs"
+
+
+def test_an_interrupt_in_one_lane_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def execute(one: run.Run, extra: Any, commands: run.Commands, output: Any = None) -> run.Result:
+        if one.tier == "unit":
+            raise KeyboardInterrupt
+        commands.run(["sleep", "600"], os.environ, output)
+        return run.Result(title=one.title, seconds=0)
+
+    monkeypatch.setattr(run, "execute", execute)
+    with pytest.raises(KeyboardInterrupt):
+        run.execute_all([run.Run(tier="unit"), run.Run(tier="nodes")], [])
 
 
 REPORT = """<testsuites><testsuite tests="3" failures="1" skipped="1">
@@ -56,7 +93,7 @@ def test_names_the_slowest_tests_of_each_run(tmp_path: Path) -> None:
         run.Result(title="unit", seconds=13, tests=3, slowest=slowest),
         run.Result(title="nodes", seconds=0, problem="no test ran"),
     ]
-    lines = run.summarize(results).splitlines()
+    lines = run.summarize(results, seconds=14).splitlines()
     assert "Slowest of unit:" in lines
     assert "    12.5 s  tests.unit.test_a::test_slow[x]" in lines
     assert "Slowest of nodes:" not in lines

@@ -109,9 +109,8 @@ class Store:
         pod = read_pull_pod(item, self._events.of(uid))
         if pod is None:
             return
-        if before is not None and before.step is pod.step is Step.DONE:
-            # Events are forgotten before pods are: what they told stays.
-            pod = replace(pod, seconds=before.seconds, size_bytes=before.size_bytes, present=before.present)
+        if before is not None and before.step is pod.step:
+            pod = _with_memory(pod, before)
         self._names[uid] = key
         if pod.step is Step.DONE:
             self._raw.pop(key, None)
@@ -133,3 +132,12 @@ class Store:
         if pod != before:
             self._pods[key] = pod
             self._on_change()
+
+
+def _with_memory(pod: PullPod, before: PullPod) -> PullPod:
+    """Keep what was told earlier: events are forgotten before pods are, and a back-off names no cause."""
+    if pod.step is Step.DONE and pod.present is None and before.present is not None:
+        return replace(pod, seconds=before.seconds, size_bytes=before.size_bytes, present=before.present)
+    if pod.step is Step.FAILED:
+        return replace(pod, reason=before.reason, detail=before.detail)
+    return pod

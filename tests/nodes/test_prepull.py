@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from services.prepuller.reasons import Evidence, Reason, State
-from tests.devcluster import build
 from tests.devcluster.addons.faults import Fault, Kind
 from tests.devcluster.addons.registry import Registry
 from tests.devcluster.cluster import Cluster
@@ -21,7 +20,6 @@ from tests.prepulling.account import account
 from tests.prepulling.service import Running, running
 
 PADDING = 4 << 20
-TOOL = {"tool": build.image_reference(HELPER)}
 RETRIES = {"firstRetry": "1s", "longestRetry": "2s"}
 POOLS = {
     "cpu": {"nodeSelector": {"devcluster.test/pool": "cpu"}},
@@ -49,12 +47,13 @@ Start = Callable[..., AbstractAsyncContextManager[Running]]
 
 
 @pytest.fixture
-def start(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[Start]:
+def start(cluster: Cluster, namespace: str, registry: Registry, tmp_path: Path) -> Iterator[Start]:
     """Run a prepuller with a catalog and, as keywords, limits; it has the rights that it declares."""
+    tool = registry.publish_variant(HELPER, mark="prepull")
     with account(cluster, namespace, tmp_path) as kubeconfig:
 
         def begin(catalog: dict[str, Any], **limits: Any) -> AbstractAsyncContextManager[Running]:
-            given = {"pods": {"namespace": namespace, **TOOL}, "limits": RETRIES | limits}
+            given = {"pods": {"namespace": namespace, "tool": tool}, "limits": RETRIES | limits}
             return running(kubeconfig, catalog, tmp_path, **given)
 
         yield begin

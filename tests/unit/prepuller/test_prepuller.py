@@ -175,6 +175,19 @@ async def test_a_failure_is_noted_counted_and_its_pod_removed_once(caplog: Any) 
     assert await bench.once() == [], "it is going; its place is not free before the watch says so"
 
 
+async def test_the_first_word_about_a_failure_stays_when_the_kubelet_only_backs_off() -> None:
+    bench = Bench(nodes=1)
+    await bench.once()
+    bench.refuse("rpc error: code = NotFound desc = x: not found")
+    (pod,) = bench.pods().values()
+    waiting = {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}
+    pod["status"]["containerStatuses"][0]["state"] = {"waiting": waiting}
+    bench.store.put(Kind.PODS, pod, bench.now)
+    await bench.once()
+    assert bench.prepuller.last is not None
+    assert [one.reason for _, one in bench.prepuller.last.failed] == [Reason.IMAGE_NOT_FOUND]
+
+
 async def test_pods_that_the_api_server_refuses_are_tried_later_and_keep_nothing_else_back() -> None:
     bench = Bench(nodes=3, given=world.settings(limits={"canary": False}))
     torch = CATALOG.images["torch"].ref

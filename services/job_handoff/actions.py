@@ -10,12 +10,13 @@ from typing import Any
 
 from hub_ext.selection_access import Person
 
-from .board import Board, Seen, unknown
+from .board import Board, unknown
 from .core import Core
 from .desk import Desk, Submitted
 from .ids import ANNOTATION_CANCELED
 from .keeper import Keeper
 from .record import Record
+from .seen import Seen
 from .status import Phase
 from .verdicts import RefusalReason, RunRefusedError
 

@@ -24,13 +24,13 @@ from services.base import Api
 
 from . import places
 from .archive import inspect, sha256_of
-from .board import Seen, spent
 from .cost import cost_of
 from .model import check_path
 from .offers import offers_for
 from .openapi import describe
 from .people import Asker, ask_hub
 from .queue import as_json
+from .seen import Seen, spent
 from .snapshot import Limits
 from .store import StoreError, refusal
 from .verdicts import RefusalReason, RunRefusedError
@@ -129,7 +129,9 @@ class Offers(HandoffApi):
         asker = await self.asker()
         catalog, _ = await self.handoff.core.catalog()
         today = self.handoff.core.now().date()
-        self.finish(offers_for(catalog, self.handoff.settings, asker, today=today))
+        self.finish(
+            offers_for(catalog, self.handoff.settings, asker.person, servers=asker.profiles, today=today)
+        )
 
 
 class Queues(HandoffApi):

@@ -11,64 +11,24 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Any, Final
 
-from hub_ext.cluster.times import read_time
-from hub_ext.errors import BadValueError
 from hub_ext.selection_access import Person, teams_of
 
 from . import places
-from .cluster import Around, queue_of, spokesman
-from .core import Core, record_from
+from .core import Core
 from .ids import NO_TEAM
-from .reasons import RunReason
 from .record import Record, parse_record
-from .status import Observed, Phase, Status, judge
-from .steps import Step, steps_of
+from .seen import Seen, queue_of, record_from, schedule_status, spokesman, status_of
+from .status import Observed, Status, judge
+from .steps import steps_of
 from .store import Found, StoreError
-from .texts import sentence
 from .verdicts import RefusalReason, RunRefusedError
 
 LISTED: Final = 100
 """Ended runs that a list shows at most."""
 LOG_LINES: Final = 500
 _LIVE_LOG: Final = 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """One run at one moment."""
-
-    record: Record
-    status: Status
-    obj: Mapping[str, Any] | None = None
-    """None for one that is only in the store."""
-    around: Around | None = None
-    steps: tuple[Step, ...] = ()
-    progress: Mapping[str, Any] | None = None
-    """What the runner says: `cells`, `done`, `checkpoint` (Unix time)."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Give the fields as JSON."""
-        record = self.record
-        return {
-            "id": record.id,
-            "title": record.title,
-            "user": record.user,
-            "team": record.team,
-            "kind": record.kind,
-            "profile": record.profile,
-            "image": record.image,
-            "queue": record.queue,
-            "submitted": record.submitted,
-            "request": dict(record.request),
-            "schedule": record.is_schedule,
-            "status": self.status.as_dict(),
-            "steps": [step.as_dict() for step in self.steps],
-            "progress": dict(self.progress) if self.progress else None,
-        }
 
 
 class Board:
@@ -164,7 +124,7 @@ class Board:
             status=status,
             obj=obj,
             around=around,
-            steps=steps_of(record, status, around=around),
+            steps=steps_of(record, status, workload=around.workload, pods=around.pods, events=around.events),
             progress=await self._json(record, "logs/progress.json"),
         )
 
@@ -240,40 +200,3 @@ def _status(observed: Observed, record: Record) -> Status:
         return schedule_status(observed.obj)
     del record
     return judge(observed)
-
-
-def schedule_status(obj: Mapping[str, Any]) -> Status:
-    """Say how a schedule stands: the last time, and whether it rests."""
-    last = read_time((obj.get("status") or {}).get("lastScheduleTime"))
-    rests = (obj.get("spec") or {}).get("suspend") is True
-    text = "Paused." if rests else "Starts by its schedule."
-    return Status(
-        phase=Phase.QUEUED, reason=RunReason.HELD if rests else RunReason.QUEUED, text=text, since=last
-    )
-
-
-def status_of(record: Record) -> Status:
-    """Give the status of a run that was filed, as it ended."""
-    ended = record.ended or {}
-    try:
-        phase = Phase(ended.get("phase", ""))
-    except ValueError as error:
-        raise BadValueError(f"the record of {record.id} does not say how it ended") from error
-    return Status(
-        phase=phase,
-        reason=str(ended.get("reason", "")),
-        text=str(ended.get("text") or sentence(RunReason.FAILED)),
-        detail=str(ended.get("detail", "")),
-        since=read_time(ended.get("since")),
-        started=read_time(ended.get("started")),
-        ended=read_time(ended.get("ended")),
-        attempts=int(ended.get("attempts") or 0),
-        preemptions=int(ended.get("preemptions") or 0),
-    )
-
-
-def spent(status: Status, now: datetime) -> timedelta:
-    """Say how long a run has run, or ran."""
-    if status.started is None:
-        return timedelta(0)
-    return max(timedelta(0), (status.ended or now) - status.started)

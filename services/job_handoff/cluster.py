@@ -8,17 +8,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from hub_ext.cluster.events import Event, EventIndex, read_event
-from hub_ext.cluster.pods import QUEUE_LABEL, Pod, read_pod
+from hub_ext.cluster.pods import Pod, read_pod
 from hub_ext.names import LABEL_JOB, LABEL_USER, label_value
 from services.kube import ConflictError, ForbiddenError, Kube, NotFoundError, api_path
 
 from .installed import KUEUE_VERSION, Installed, read_trainer
 from .queue import Queue, read_queue
+from .seen import Around
 
 KUEUE: Final = f"kueue.x-k8s.io/{KUEUE_VERSION}"
 VISIBILITY: Final = f"visibility.kueue.x-k8s.io/{KUEUE_VERSION}"
@@ -30,17 +30,6 @@ PLURALS: Final[Mapping[str, tuple[str, str]]] = {
 }
 """API version and plural of each kind of run."""
 _JOB_NAME: Final = "batch.kubernetes.io/job-name"
-_SUBMITTER: Final = "ray-job-submitter"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Around:
-    """What belongs to a run beside its object."""
-
-    workload: Mapping[str, Any] | None
-    pods: tuple[Pod, ...]
-    """Oldest first."""
-    events: Mapping[str, tuple[Event, ...]]
 
 
 class Cluster:
@@ -268,22 +257,3 @@ class Cluster:
 def _is_part(job: Mapping[str, Any]) -> bool:
     owners = job["metadata"].get("ownerReferences") or ()
     return any(owner.get("controller") and owner.get("kind") != "CronJob" for owner in owners)
-
-
-def spokesman(obj: Mapping[str, Any], pods: Iterable[Pod]) -> Pod | None:
-    """Give the pod whose log is the run's: the newest, the first node, or the one that watches a Ray job."""
-    found = list(pods)
-    if obj["kind"] == "RayJob":
-        handing = [pod for pod in found if any(one.name == _SUBMITTER for one in pod.containers)]
-        return handing[-1] if handing else (found[-1] if found else None)
-    if obj["kind"] == "TrainJob":
-        first = [pod for pod in found if "-node-0-0" in pod.name]
-        return first[-1] if first else (found[-1] if found else None)
-    return found[-1] if found else None
-
-
-def queue_of(obj: Mapping[str, Any]) -> str:
-    """Give the LocalQueue of a run."""
-    labels = obj["metadata"].get("labels") or {}
-    name: str = labels.get(QUEUE_LABEL, "")
-    return name

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from hub_ext.catalog.model import Catalog
-from hub_ext.errors import BadValueError
 from hub_ext.quota.demand import Weights, weights_of
 from hub_ext.quota.policy import Limit, limits_for
 from hub_ext.selection_access import Person, teams_of
@@ -26,7 +25,7 @@ from services.kube import Kube
 from . import places
 from .census import Census
 from .cluster import Cluster
-from .ids import ANNOTATION_RECORD, NO_TEAM
+from .ids import NO_TEAM
 from .metrics import Metrics
 from .record import Record, parse_record
 from .settings import HandoffSettings
@@ -110,26 +109,3 @@ class Core:
             await self.store.put(places.audit_path(self.now().date(), f"{record.id}-{event}"), text.encode())
         except StoreError as error:
             log.warning("audit entry not stored: run=%s error=%s", record.id, error)
-
-
-def record_from(obj: Mapping[str, Any]) -> Record | None:
-    """Read the record on a run's object; None if this service did not make it.
-
-    A Job of a schedule carries the record of the schedule; its own name and time take their place.
-    """
-    metadata = obj["metadata"]
-    try:
-        record = parse_record((metadata.get("annotations") or {}).get(ANNOTATION_RECORD, ""))
-    except BadValueError:
-        return None
-    if record.id == metadata["name"]:
-        return record
-    request = {key: value for key, value in record.request.items() if key != "schedule"}
-    return Record(
-        **{
-            **{name: getattr(record, name) for name in Record.__dataclass_fields__},
-            "id": metadata["name"],
-            "submitted": metadata["creationTimestamp"],
-            "request": request,
-        }
-    )

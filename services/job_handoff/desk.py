@@ -26,7 +26,7 @@ from services.kube import ConflictError, InvalidError
 from . import places
 from .archive import Contents
 from .census import holding_of, without_server
-from .core import Core, read_runner, record_from
+from .core import Core, read_runner
 from .home import judge_home
 from .ids import ANNOTATION_HASH, Claims, request_hash, run_id, token_for
 from .installed import unavailable
@@ -38,6 +38,7 @@ from .people import Asker, ask_hub, server_image
 from .plan import Plan, Scene, plan_run
 from .queue import Forecast, When, forecast
 from .record import Record, record_of
+from .seen import record_from
 from .snapshot import check_entry
 from .store import StoreError, refusal
 from .texts import of_run

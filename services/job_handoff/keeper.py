@@ -19,13 +19,14 @@ from hub_ext.errors import KubeError, RemoteError
 from services.kube import NotFoundError
 
 from . import places
-from .board import Board, Seen, spent
+from .board import Board
 from .census import holding_of
-from .core import Core, record_from
+from .core import Core
 from .ids import ANNOTATION_CANCELED, ANNOTATION_FILED, ANNOTATION_STUCK
 from .limits import GATE_ANNOTATION, openable
 from .record import Record
 from .retention import Fate, is_orphan, is_over, judge_object
+from .seen import Seen, record_from, spent
 from .status import Observed, Phase, Status, judge, read_end
 from .store import StoreError
 

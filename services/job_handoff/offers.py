@@ -5,28 +5,33 @@ Pure: `today` is an argument.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hub_ext.catalog.model import Catalog
 from hub_ext.quota import texts as quota_texts
 from hub_ext.quota.arithmetic import Resources
 from hub_ext.render.pod import amounts
 from hub_ext.selection import Refusal, select
-from hub_ext.selection_access import teams_of
+from hub_ext.selection_access import Person, teams_of
 from hub_ext.units import format_duration, format_money
 
 from .plan import check_groups, priorities_for, runnable_names
 from .settings import HandoffSettings
 from .verdicts import RunRefusedError
 
-if TYPE_CHECKING:
-    from .people import Asker
 
+def offers_for(
+    catalog: Catalog, settings: HandoffSettings, person: Person, *, servers: Mapping[str, str], today: date
+) -> dict[str, Any]:
+    """Give everything that a form of a new run needs.
 
-def offers_for(catalog: Catalog, settings: HandoffSettings, asker: Asker, *, today: date) -> dict[str, Any]:
-    """Give everything that a form of a new run needs."""
-    person = asker.person
+    Parameters
+    ----------
+    servers
+        Profile of each of the user's servers that run.
+    """
     refusal = ""
     try:
         check_groups(person, settings)
@@ -42,24 +47,21 @@ def offers_for(catalog: Catalog, settings: HandoffSettings, asker: Asker, *, tod
         "allowed": not refusal,
         "refusal": refusal,
         "teams": [{"name": key, "title": catalog.teams[key].display_name or key} for key in teams],
-        "profiles": [_profile(catalog, settings, asker, name, today) for name in names],
+        "profiles": [_profile(catalog, settings, person, name, today) for name in names],
         "priorities": [
             {"name": key, "title": catalog.jobs.priorities[key].display_name}
             for key in priorities_for(catalog, person)
         ],
-        "servers": [
-            {"name": server.name, "profile": str(server.options.get("profile", ""))}
-            for server in asker.servers.values()
-        ],
+        "servers": [{"name": name, "profile": profile} for name, profile in servers.items()],
         "environment": list(settings.environment),
         "gitHosts": list(settings.git_hosts),
     }
 
 
 def _profile(
-    catalog: Catalog, settings: HandoffSettings, asker: Asker, name: str, today: date
+    catalog: Catalog, settings: HandoffSettings, person: Person, name: str, today: date
 ) -> dict[str, Any]:
-    chosen = select(catalog, asker.person, {"profile": name}, today=today)
+    chosen = select(catalog, person, {"profile": name}, today=today)
     assert not isinstance(chosen, Refusal)  # noqa: S101 - `runnable_names` has asked
     workspace = chosen.workspace
     rules = workspace.profile.jobs

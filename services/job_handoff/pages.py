@@ -1,7 +1,226 @@
-"""Pages (placeholder until templates land)."""
+"""The pages: one's runs, a new one, one of them, and all for admins.
+
+They work without their scripts; the scripts ask the same REST interface as everybody.
+
+Shell: speaks HTTP.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import secrets
+import shlex
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
-PAGES: tuple[tuple[str, Any, dict[str, Any]], ...] = ()
+from tornado import web
+
+from hub_ext.selection_access import Person
+from services.base import Page
+
+from . import places
+from .api import refused
+from .form import request_of
+from .offers import offers_for
+from .people import Asker, ask_hub
+from .seen import Seen
+from .verdicts import RunRefusedError
+from .view import entries_of, row_of, view_of
+
+if TYPE_CHECKING:
+    from .app import JobHandoff
+
+_QUERY = ("server", "snapshot", "path", "kernel")
+
+
+class HandoffPage(Page):
+    """Base of the pages."""
+
+    @property
+    def handoff(self) -> JobHandoff:
+        found: JobHandoff = self.settings["service"]
+        return found
+
+    @property
+    def is_admin(self) -> bool:
+        return bool(self.model.get("admin"))
+
+    async def asker(self) -> Asker:
+        """Read the one who asks from the hub, as they are at this moment."""
+        return await ask_hub(self.handoff.core.hub, self.user)
+
+    async def person(self) -> Person:
+        """Give the one who asks."""
+        return (await self.asker()).person
+
+    def send_error(self, status_code: int = 500, **kwargs: Any) -> None:
+        """Give refusals their own status."""
+        error = refused(kwargs)
+        super().send_error(error.status if error else status_code, **kwargs)
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        """Show a refusal in its own words."""
+        error = refused(kwargs)
+        if error is None:
+            super().write_error(status_code, **kwargs)
+        else:
+            self.show("error.html", status=status_code, message=error.text)
+
+    def log_exception(self, typ: Any, value: BaseException | None, tb: Any) -> None:
+        if not isinstance(value, RunRefusedError):
+            super().log_exception(typ, value, tb)
+
+
+class Mine(HandoffPage):
+    """One's runs."""
+
+    async def get(self) -> None:
+        query = {
+            name: self.get_query_argument(name) for name in _QUERY if name in self.request.query_arguments
+        }
+        if query:
+            self.redirect(f"{self.handoff.context.prefix}new?{urlencode(query)}")
+            return
+        found = await self.handoff.board.mine(await self.person())
+        self.show_list(found, everyone=False)
+
+    def show_list(self, found: tuple[Seen, ...], *, everyone: bool) -> None:
+        """Show a list, what has not ended first."""
+        now = self.handoff.core.now()
+        rows = [row_of(seen, now) for seen in found]
+        self.show(
+            "list.html",
+            active=[row for row in rows if not row.has_ended],
+            ended=[row for row in rows if row.has_ended],
+            everyone=everyone,
+            is_admin=self.is_admin,
+        )
+
+
+class Everyones(Mine):
+    """The runs of everybody, for admins."""
+
+    async def get(self) -> None:
+        if not self.is_admin:
+            raise web.HTTPError(HTTPStatus.FORBIDDEN, "this is for administrators")
+        self.show_list(await self.handoff.board.everyones(), everyone=True)
+
+
+class New(HandoffPage):
+    """The form of a new run, filled in as far as the link that led here says it."""
+
+    async def get(self) -> None:
+        fields = {name: self.get_query_argument(name, "") for name in self.request.query_arguments}
+        await self.show_form(fields)
+
+    async def post(self) -> None:
+        fields = {name: self.get_body_argument(name, "") for name in self.request.body_arguments}
+        trial = fields.get("do") == "check"
+        try:
+            result = await self.handoff.desk.submit(self.user, request_of(fields), dry_run=trial)
+        except RunRefusedError as error:
+            self.set_status(error.status)
+            await self.show_form(fields, refusal=error.text)
+            return
+        if trial:
+            notices = [result.forecast.text, *result.notices]
+            await self.show_form(fields, forecast=result.forecast.when.value, notices=notices)
+        else:
+            self.redirect(
+                f"{self.handoff.context.prefix}runs/{result.record.id}", status=HTTPStatus.SEE_OTHER
+            )
+
+    async def show_form(
+        self,
+        fields: dict[str, str],
+        *,
+        refusal: str = "",
+        forecast: str = "",
+        notices: list[str] | None = None,
+    ) -> None:
+        """Show the form with what was filled in."""
+        core, asker = self.handoff.core, await self.asker()
+        catalog, _ = await core.catalog()
+        offers = offers_for(
+            catalog, core.settings, asker.person, servers=asker.profiles, today=core.now().date()
+        )
+        files = await self._files(fields.get("snapshot", ""))
+        profiles = offers["profiles"]
+        fields.setdefault("key", secrets.token_hex(16))
+        fields.setdefault("profile", profiles[0]["name"] if profiles else "")
+        self.show(
+            "new.html",
+            offers=offers,
+            fields=fields,
+            entries=entries_of(files or ()),
+            source_known=files is not None,
+            refusal=refusal or offers["refusal"],
+            forecast=forecast,
+            notices=notices or [],
+        )
+
+    async def _files(self, digest: str) -> list[str] | None:
+        """Name the files of an uploaded source; None if there is none."""
+        if len(digest) != 64 or not digest.isalnum():
+            return None
+        found = await self.handoff.core.store.get(places.contents_path(self.user, digest))
+        files: list[str] = json.loads(found)["files"] if found else []
+        return files if found else None
+
+
+class Clone(HandoffPage):
+    """The form of a new run, filled in with what another one asked for."""
+
+    async def get(self, run: str) -> None:
+        seen = await self.handoff.board.one(await self.person(), run)
+        request = seen.record.request
+        entry, source = request.get("entry") or {}, request.get("source") or {}
+        fields = {
+            "profile": str(request.get("profile") or "").partition("@")[0],
+            "path": str(entry.get("path", "")),
+            "snapshot": str(source.get("sha256", "")),
+            "name": str(request.get("name") or ""),
+            "priority": str(request.get("priority") or ""),
+            "parameters": "\n".join(
+                f"{k} = {json.dumps(v)}" for k, v in (entry.get("parameters") or {}).items()
+            ),
+            "arguments": shlex.join(map(str, entry.get("arguments") or ())),
+        }
+        self.redirect(f"{self.handoff.context.prefix}new?{urlencode({k: v for k, v in fields.items() if v})}")
+
+
+class One(HandoffPage):
+    """One run."""
+
+    async def get(self, run: str) -> None:
+        board, now = self.handoff.board, self.handoff.core.now()
+        seen = await board.one(await self.person(), run, admin=self.is_admin)
+        files, log = await board.files(seen.record), await board.log(seen)
+        self.show(
+            "run.html", run=view_of(seen, now, files=files, log=log), mine=seen.record.user == self.user
+        )
+
+    async def post(self, run: str) -> None:
+        """Carry out what one of the buttons says."""
+        person, actions = await self.person(), self.handoff.actions
+        match self.get_body_argument("do", ""):
+            case "cancel":
+                await actions.cancel(person, run, admin=self.is_admin)
+            case "retry":
+                again = await actions.retry(person, run, key=self.get_body_argument("key", "") or None)
+                run = again.record.id
+            case "pause" | "resume" as word:
+                await actions.pause(person, run, paused=word == "pause")
+            case _:
+                raise web.HTTPError(HTTPStatus.BAD_REQUEST, "no such button")
+        self.redirect(f"{self.handoff.context.prefix}runs/{run}", status=HTTPStatus.SEE_OTHER)
+
+
+PAGES: tuple[tuple[str, type[HandoffPage], dict[str, Any]], ...] = (
+    ("", Mine, {}),
+    ("all", Everyones, {}),
+    ("new", New, {}),
+    (r"runs/([a-z0-9-]{1,63})", One, {}),
+    (r"runs/([a-z0-9-]{1,63})/clone", Clone, {}),
+)

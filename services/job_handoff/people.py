@@ -36,6 +36,11 @@ class Asker:
     person: Person
     servers: Mapping[str, Server]
 
+    @property
+    def profiles(self) -> dict[str, str]:
+        """Profile of each server, as it was asked for."""
+        return {name: str(server.options.get("profile", "")) for name, server in self.servers.items()}
+
 
 async def ask_hub(hub: Hub, name: str) -> Asker:
     """Read a user afresh: access is judged by the groups of this moment, not of the sign-in.

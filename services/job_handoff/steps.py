@@ -7,19 +7,17 @@ Pure: no clock, no network.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hub_ext.cluster.events import Event
 from hub_ext.cluster.pods import Pod, read_conditions
 from hub_ext.cluster.times import read_time
 
 from .record import Record
 from .status import Status
-
-if TYPE_CHECKING:
-    from .cluster import Around
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,16 +34,29 @@ class Step:
         return {"at": self.at.isoformat(timespec="seconds"), "text": self.text, "kind": self.kind}
 
 
-def steps_of(record: Record, status: Status, *, around: Around | None = None) -> tuple[Step, ...]:
-    """Tell the story of a run, from the beginning."""
+def steps_of(
+    record: Record,
+    status: Status,
+    *,
+    workload: Mapping[str, Any] | None = None,
+    pods: Sequence[Pod] = (),
+    events: Mapping[str, Sequence[Event]] | None = None,
+) -> tuple[Step, ...]:
+    """Tell the story of a run, from the beginning.
+
+    Parameters
+    ----------
+    events
+        None for a run that the cluster does not have any more.
+    """
     steps: list[Step] = []
     submitted = read_time(record.submitted)
     if submitted is not None:
         steps.append(Step(at=submitted, text="Submitted"))
-    if around is not None:
-        steps += _from_workload(around.workload)
-        steps += (step for pod in around.pods for step in _from_pod(pod))
-        steps += _from_events(around)
+    if events is not None:
+        steps += _from_workload(workload)
+        steps += (step for pod in pods for step in _from_pod(pod))
+        steps += _from_events(events)
     elif status.started is not None:
         steps.append(Step(at=status.started, text="Started"))
     if status.phase.has_ended and status.ended is not None:
@@ -96,9 +107,9 @@ def _from_pod(pod: Pod) -> Iterator[Step]:
 _SPOKEN = {"Pulling": "Fetching the image", "Pulled": "Image is there"}
 
 
-def _from_events(around: Around) -> Iterator[Step]:
-    for events in around.events.values():
-        for event in events:
+def _from_events(events: Mapping[str, Sequence[Event]]) -> Iterator[Step]:
+    for of_one in events.values():
+        for event in of_one:
             if event.reason in _SPOKEN:
                 yield Step(at=event.last, text=_SPOKEN[event.reason])
             elif event.warning:

@@ -25,9 +25,15 @@ def stamp() -> str:
 class FakeBatch(FakeKube):
     """The namespace of runs, and everybody else's."""
 
-    def __init__(self, *objects: Mapping[str, Any], groups: Mapping[str, list[str]] | None = None, **more) -> None:
+    def __init__(
+        self, *objects: Mapping[str, Any], groups: Mapping[str, list[str]] | None = None, **more
+    ) -> None:
         super().__init__(*objects, **more)
-        known = {"kueue.x-k8s.io": ["v1beta2", "v1beta1"], "trainer.kubeflow.org": ["v1alpha1"], "ray.io": ["v1"]}
+        known = {
+            "kueue.x-k8s.io": ["v1beta2", "v1beta1"],
+            "trainer.kubeflow.org": ["v1alpha1"],
+            "ray.io": ["v1"],
+        }
         self.groups = dict(known if groups is None else groups)
         self.logs: dict[str, str] = {}
         self.waiting_logs: set[str] = set()
@@ -136,7 +142,9 @@ class FakeBatch(FakeKube):
 
 def queue_objects(namespace: str, team: str, **nominal: str) -> list[dict[str, Any]]:
     """A queue of a team: its LocalQueue, ClusterQueue and the flavor of its nodes."""
-    resources = [{"name": name.replace("__", "/"), "nominalQuota": amount} for name, amount in nominal.items()]
+    resources = [
+        {"name": name.replace("__", "/"), "nominalQuota": amount} for name, amount in nominal.items()
+    ]
     spec = {
         "namespaceSelector": {},
         "resourceGroups": [

@@ -105,7 +105,9 @@ class World:
             *queue_objects("runs", "vision", cpu="8", memory="32Gi"),
         )
         gpu = {"name": "nvidia.com/gpu", "nominalQuota": "4"}
-        queue = next(one for one in self.kube.all_for_test("clusterqueues") if one["metadata"]["name"] == "nlp")
+        queue = next(
+            one for one in self.kube.all_for_test("clusterqueues") if one["metadata"]["name"] == "nlp"
+        )
         group = queue["spec"]["resourceGroups"][0]
         group["flavors"][0]["resources"][-1] = gpu
         group["coveredResources"][-1] = gpu["name"]

@@ -20,7 +20,9 @@ async def test_a_run_is_created_with_all_that_belongs_to_it(world: World) -> Non
     assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "nlp"
     maps = {one["metadata"]["name"]: one for one in world.kube.all_for_test("configmaps")}
     assert set(maps) == {f"{result.record.id}-source", *(n for n in maps if n.startswith("handoff-runner-"))}
-    assert maps[f"{result.record.id}-source"]["metadata"]["ownerReferences"][0]["uid"] == job["metadata"]["uid"]
+    assert (
+        maps[f"{result.record.id}-source"]["metadata"]["ownerReferences"][0]["uid"] == job["metadata"]["uid"]
+    )
 
 
 async def test_the_same_key_gives_the_same_run_however_often_it_is_sent(world: World) -> None:

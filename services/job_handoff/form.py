@@ -1,0 +1,126 @@
+"""The form of a new run, read into the same request that the REST interface takes.
+
+Pure: no clock, no network.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from .verdicts import RefusalReason, RunRefusedError
+
+
+def request_of(fields: Mapping[str, str]) -> dict[str, Any]:
+    """Give the body of the request that a form describes; what is left empty is left out.
+
+    Raises
+    ------
+    RunRefusedError
+        `bad-request`: parameters that are no JSON, or arguments with a quote that does not end.
+    """
+    path = fields.get("path", "")
+    entry: dict[str, Any]
+    if path.endswith(".ipynb"):
+        entry = {"type": "notebook", "path": path, "parameters": _parameters(fields.get("parameters", ""))}
+        if fields.get("kernel"):
+            entry["kernel"] = fields["kernel"]
+    else:
+        launcher = "bash" if path.endswith(".sh") else fields.get("launcher") or "python"
+        entry = {
+            "type": "script",
+            "path": path,
+            "arguments": _arguments(fields.get("arguments", "")),
+            "launcher": launcher,
+        }
+    body: dict[str, Any] = {
+        "key": fields.get("key", ""),
+        "name": fields.get("name", ""),
+        "profile": fields.get("profile", ""),
+        "team": fields.get("team", ""),
+        "kind": fields.get("kind", ""),
+        "entry": entry,
+        "source": {"type": "snapshot", "sha256": fields.get("snapshot", "")},
+        "priority": fields.get("priority", ""),
+        "maxDuration": fields.get("maxDuration", ""),
+        "resumeFrom": fields.get("resumeFrom", ""),
+        "choices": _choices(fields),
+        **_numbers(fields),
+        **_server(fields),
+    }
+    if fields.get("cron"):
+        body["schedule"] = {"cron": fields["cron"], "timeZone": fields.get("timeZone") or "Etc/UTC"}
+    return {name: value for name, value in body.items() if value not in ("", {}, None)}
+
+
+def _choices(fields: Mapping[str, str]) -> dict[str, str]:
+    """Give the answers to the questions of the profile that was picked; the others belong to other cards."""
+    prefix = f"choice:{fields.get('profile', '')}:"
+    return {name.removeprefix(prefix): value for name, value in fields.items() if name.startswith(prefix)}
+
+
+def _numbers(fields: Mapping[str, str]) -> dict[str, int]:
+    found = {}
+    for name in ("nodes", "retries"):
+        text = fields.get(name, "").strip()
+        if not text:
+            continue
+        if not text.isascii() or not text.isdigit() or len(text) > 4:
+            raise RunRefusedError(
+                RefusalReason.BAD_REQUEST, f"{name}: a whole number is expected.", field=name
+            )
+        found[name] = int(text)
+    return found
+
+
+def _server(fields: Mapping[str, str]) -> dict[str, Any]:
+    if "server" not in fields:
+        return {}
+    image = "server" if fields.get("image") == "server" else "profile"
+    return {"server": fields["server"], "image": image, "release": fields.get("release") == "on"}
+
+
+def _parameters(text: str) -> dict[str, Any]:
+    """Read parameters as a JSON object, or as lines ``name=value`` with values in JSON or plain text."""
+    if not text.strip():
+        return {}
+    if text.lstrip().startswith("{"):
+        try:
+            found = json.loads(text)
+        except ValueError as error:
+            raise RunRefusedError(
+                RefusalReason.BAD_REQUEST, f"The parameters are not JSON: {error}.", field="entry.parameters"
+            ) from error
+        if isinstance(found, dict):
+            return found
+    return dict(read_parameter(line) for line in text.splitlines() if line.strip())
+
+
+def read_parameter(text: str) -> tuple[str, Any]:
+    """Read ``name=value``; what is no JSON is a text.
+
+    Raises
+    ------
+    RunRefusedError
+        There is no ``=``.
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise RunRefusedError(
+            RefusalReason.BAD_REQUEST, f"{text[:80]!r}: write name=value.", field="entry.parameters"
+        )
+    try:
+        return name.strip(), json.loads(value)
+    except ValueError:
+        return name.strip(), value.strip()
+
+
+def _arguments(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise RunRefusedError(
+            RefusalReason.BAD_REQUEST, f"The arguments cannot be read: {error}.", field="entry.arguments"
+        ) from error

@@ -1,0 +1,183 @@
+"""`gpu-workspaces handoff`: one's runs, from a terminal; and `check`, which judges manifests offline.
+
+Shell: reads and writes files, talks to the service.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from hub_ext.cli.catalogs import UsageError
+from hub_ext.cli.report import Report, table
+from hub_ext.errors import Finding, Severity
+from hub_ext.quota.arithmetic import Resources, pod_request
+
+from .client import Client, RefusedError, names_of
+from .manifest.rayjob import RayVerdict, judge_ray_job
+from .queue import Queue, When, forecast, read_queue
+from .verb_run import refused, watch
+
+HELP = "look at your runs, end them, bring their results; or check manifests of runs"
+DONE: Final = ".fetched"
+"""File in the folder of a run whose results have all been brought."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    acts = parser.add_subparsers(dest="act", metavar="ACT", required=True)
+    acts.add_parser("list", help="your runs, the newest first")
+    for name, text in (
+        ("show", "how a run stands"),
+        ("log", "what a run said"),
+        ("cancel", "end a run, or remove a schedule"),
+        ("retry", "do a run again, from its checkpoints"),
+    ):
+        acts.add_parser(name, help=text).add_argument("run")
+    acts.choices["log"].add_argument("--follow", action="store_true", help="until the run has ended")
+    fetch = acts.add_parser("fetch", help="bring results into the home; what is there is never overwritten")
+    fetch.add_argument("runs", nargs="*", metavar="RUN")
+    fetch.add_argument("--finished", action="store_true", help="of all runs that have ended")
+    fetch.add_argument("--to", type=Path, default=Path.home() / "runs", metavar="FOLDER")
+    check = acts.add_parser("check", help="judge manifests of runs against queues, without a cluster")
+    check.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    check.add_argument("--queue", type=Path, metavar="FILE", help="ClusterQueue and ResourceFlavors")
+    check.add_argument(
+        "--exclude", action="append", default=[], metavar="PREFIX", help="as Kueue is configured"
+    )
+
+
+def run(args: argparse.Namespace) -> Report:
+    if args.act == "check":
+        return _check(args)
+    try:
+        with Client.from_environment() as client:
+            return _ACTS[args.act](client, args)
+    except RefusedError as error:
+        return refused(error.reason, error.message, path=error.field, help=error.help)
+
+
+def _list(client: Client, _args: argparse.Namespace) -> Report:
+    runs = client.get("api/runs")["runs"]
+    rows = [(one["id"], one["status"]["phase"], one["title"], one["status"]["text"]) for one in runs]
+    text = table([("run", "phase", "name", "how it stands"), *rows]) if rows else "You have no runs."
+    return Report(result=runs, text=text)
+
+
+def _show(client: Client, args: argparse.Namespace) -> Report:
+    seen = client.get(f"api/runs/{args.run}")
+    steps = [(step["at"], step["text"]) for step in seen["steps"]]
+    text = f"{seen['title']}: {seen['status']['text']}\n{table(steps)}"
+    return Report(result=seen, text=text)
+
+
+def _log(client: Client, args: argparse.Namespace) -> Report:
+    if args.follow:
+        return watch(client, args.run)
+    text = client.text(f"api/runs/{args.run}/log", lines="5000")
+    return Report(result={"log": text}, text=text)
+
+
+def _cancel(client: Client, args: argparse.Namespace) -> Report:
+    seen = client.post(f"api/runs/{args.run}/cancel", {})
+    return Report(result=seen, text=seen["status"]["text"])
+
+
+def _retry(client: Client, args: argparse.Namespace) -> Report:
+    answer = client.post(f"api/runs/{args.run}/retry", {})
+    return Report(result=answer, text=f"Submitted as {answer['id']}. {answer['forecast']['text']}")
+
+
+def _fetch(client: Client, args: argparse.Namespace) -> Report:
+    names = list(args.runs)
+    if args.finished:
+        runs = client.get("api/runs")["runs"]
+        names += [one["id"] for one in runs if one["status"]["phase"] in {"succeeded", "failed", "canceled"}]
+    if not names and not args.finished:
+        raise UsageError("say which runs, or --finished")
+    brought = [str(path) for name in dict.fromkeys(names) for path in _bring(client, name, args.to / name)]
+    return Report(result={"files": brought}, text="\n".join(brought) or "Nothing new.")
+
+
+def _bring(client: Client, run: str, folder: Path) -> Iterator[Path]:
+    """Bring the results of a run that are not there; a file of that name is the user's, whatever is in it."""
+    if (folder / DONE).exists():
+        return
+    for name in names_of(client.get(f"api/runs/{run}/files")):
+        target = folder / name
+        if folder.resolve() not in target.resolve().parents or target.exists():
+            continue
+        client.download(run, name, target)
+        yield target
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / DONE).touch()
+
+
+_ACTS: Final = {
+    "list": _list,
+    "show": _show,
+    "log": _log,
+    "cancel": _cancel,
+    "retry": _retry,
+    "fetch": _fetch,
+}
+
+
+# Offline
+
+
+def _check(args: argparse.Namespace) -> Report:
+    queue = _read_queue(args.queue) if args.queue else None
+    found: list[Finding] = []
+    for file in args.files:
+        for number, document in enumerate(_documents(file)):
+            found += _judge(document, queue, args, place=f"{file}#{number}")
+    text = "" if found else "Nothing to say against these runs."
+    return Report(findings=found, result={"checked": len(args.files)}, text=text)
+
+
+def _documents(file: Path) -> list[dict[str, Any]]:
+    try:
+        return [one for one in yaml.safe_load_all(file.read_text(encoding="utf-8")) if isinstance(one, dict)]
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: {error}") from error
+
+
+def _read_queue(file: Path) -> Queue:
+    documents = _documents(file)
+    flavors = {one["metadata"]["name"]: one for one in documents if one.get("kind") == "ResourceFlavor"}
+    found = [one for one in documents if one.get("kind") == "ClusterQueue"]
+    if len(found) != 1:
+        raise UsageError(f"{file}: one ClusterQueue is expected, and it has {len(found)}")
+    return read_queue(found[0], flavors)
+
+
+def _judge(
+    document: Mapping[str, Any], queue: Queue | None, args: argparse.Namespace, *, place: str
+) -> Iterator[Finding]:
+    if document.get("kind") == "RayJob":
+        verdict, text = judge_ray_job(document)
+        if verdict is not RayVerdict.OK:
+            severity = Severity.ERROR if verdict is RayVerdict.ERROR else Severity.WARNING
+            yield Finding(severity=severity, code="ray-job", message=text, file=place)
+    asked = _asked(document)
+    if queue is None or not asked:
+        return
+    seen = forecast(queue, asked, selector={}, excluded=tuple(args.exclude))
+    if seen.when is When.NEVER:
+        yield Finding(
+            severity=Severity.ERROR, code=seen.reason, message=seen.text, file=place, help=seen.help
+        )
+
+
+def _asked(document: Mapping[str, Any]) -> Resources:
+    """Say what the pods of a Job ask for; nothing for what is no Job."""
+    if document.get("kind") != "Job":
+        return Resources()
+    spec = document.get("spec") or {}
+    one = pod_request((spec.get("template") or {}).get("spec") or {}).requests
+    pods = int(spec.get("parallelism") or 1)
+    return Resources({name: amount * pods for name, amount in one.items()})

@@ -1,11 +1,13 @@
-"""All tests here share one cluster with real nodes, each in a namespace of its own."""
+"""All tests here share two clusters with real nodes: one with every kind of node, and one for batch work."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.devcluster.client import running
 from tests.devcluster.cluster import Cluster
 from tests.devcluster.pytest_plugin import namespace, nodes_cluster
 
@@ -25,3 +27,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def cluster(nodes_cluster: Cluster) -> Cluster:
     return nodes_cluster
+
+
+@pytest.fixture(scope="session")
+def batch_cluster() -> Iterator[Cluster]:
+    """A cluster in which pods are created only while Kueue answers; so it is not the other tests' one."""
+    with running("nodes-batch", like="test-batch") as cluster:
+        yield cluster

@@ -113,12 +113,20 @@ def test_who_logs_in_pulls_and_others_still_may_not(
     ],
     ids=["blobs-503", "manifests-429", "manifests-401"],
 )
-def test_a_failing_registry_fails_the_pull_until_it_works_again(
+def test_a_failing_registry_fails_the_pull(
     fault: dict[str, Any], words: str, cluster: Cluster, namespace: str, registry: Registry, fresh: str
 ) -> None:
     registry.faults.set(Fault(repository=repository(fresh), **fault))
     cluster.apply(pod_of(fresh, namespace))
     wait_for_event(cluster, namespace, "puller", FAILED, fresh, words)
+
+
+def test_a_failed_pull_is_tried_again(
+    cluster: Cluster, namespace: str, registry: Registry, fresh: str
+) -> None:
+    registry.faults.set(Fault(kind=Kind.BLOBS, repository=repository(fresh), status=503))
+    cluster.apply(pod_of(fresh, namespace))
+    wait_for_event(cluster, namespace, "puller", FAILED, fresh)
     registry.faults.clear()
     wait_until_ready(cluster, namespace, "puller")
 

@@ -18,6 +18,7 @@ from tests.devcluster import build, control_plane
 from tests.devcluster.addresses import Addresses
 from tests.devcluster.api import Api
 from tests.devcluster.processes import Processes
+from tests.devcluster.waiting import PATIENCE_SECONDS
 
 LOCAL = "127.0.0.1"
 SERVER = "kube-apiserver"
@@ -52,7 +53,7 @@ class BareControlPlane:
         self.processes.get(SERVER).kill()
         self.processes.get(SERVER).restart()
         self.api.until_answering(
-            "/readyz", what="the API server to be back", timeout=120, check=self.processes.check
+            "/readyz", what="the API server to be back", timeout=PATIENCE_SECONDS, check=self.processes.check
         )
 
     def namespace(self, name: str) -> None:
@@ -88,7 +89,7 @@ def bare_control_plane(folder: Path, *flags: str) -> Iterator[BareControlPlane]:
         processes.start("etcd", control_plane.etcd(plane), log=logs / "etcd.log")
         processes.start(SERVER, [*control_plane.apiserver(plane), *flags], log=logs / f"{SERVER}.log")
         bare = BareControlPlane(plane, processes, api)
-        api.until_answering("/readyz", what="the API server", timeout=120, check=processes.check)
+        api.until_answering("/readyz", what="the API server", timeout=PATIENCE_SECONDS, check=processes.check)
         yield bare
     finally:
         api.close()

@@ -14,7 +14,7 @@ from tests.devcluster.pytest_plugin import KUBECONFIG_VARIABLE, control_cluster,
 __all__ = ["control_cluster", "namespace"]
 
 FOLDER = Path(__file__).parent
-TIMEOUT_SECONDS = 300
+TIMEOUT_SECONDS = 600
 """The first test waits for the cluster."""
 
 

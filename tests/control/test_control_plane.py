@@ -142,7 +142,7 @@ def test_kwok_plays_a_failing_pull(cluster: KubeCluster, namespace: str) -> None
         waiting = statuses.get("containerStatuses", [{}])[0].get("state", {}).get("waiting", {})
         return None if waiting.get("reason") == "ImagePullBackOff" else str(waiting)
 
-    until(missing, what="the pull to be backed off", timeout=60, check=cluster.check)
+    until(missing, what="the pull to be backed off", check=cluster.check)
 
 
 @pytest.mark.usefixtures("machines")

@@ -71,6 +71,8 @@ class Scene:
     metrics: Metrics | None = None
     jobs_namespace: str = "jobs"
     """Where runs are."""
+    pulls_namespace: str = "gpu-workspaces-prepuller"
+    """Where the prepuller's pods are."""
     rights: tuple[Rights, ...] = ()
     """Of the hub and of the services that are wanted."""
     accounts: Mapping[str, str] = field(default_factory=dict)

@@ -70,6 +70,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--hub-namespace", default="", help="where the hub runs (the same)")
     parser.add_argument("--jobs-namespace", default="jobs", help="where runs are (%(default)s)")
     parser.add_argument(
+        "--pulls-namespace", default="gpu-workspaces-prepuller", help="where images are fetched (%(default)s)"
+    )
+    parser.add_argument(
         "--service",
         action="append",
         default=[],
@@ -87,6 +90,7 @@ def run(args: argparse.Namespace) -> Report:
         namespace=args.namespace,
         hub_namespace=args.hub_namespace or args.namespace,
         jobs_namespace=args.jobs_namespace,
+        pulls_namespace=args.pulls_namespace,
         catalog=_catalog(args.catalog, values),
         values=values,
         layers=layers,

@@ -95,6 +95,7 @@ def _namespace(scene: Scene, rule: Rule) -> str:
         Where.CLUSTER: EVERYWHERE,
         Where.HUB: scene.hub_namespace,
         Where.JOBS: scene.jobs_namespace,
+        Where.PULLS: scene.pulls_namespace,
         Where.WORKSPACES: scene.namespace,
     }
     return places[rule.where]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import secrets
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ from .rights import Rights
 
 GROUP: Final = "gpu_workspaces.services"
 """Entry points: the name of a service and its Python package, which has `rights.RIGHTS` and a `__main__`."""
+PREPULLER: Final = "prepuller"
 SETTINGS: Final = "GPU_WORKSPACES_SETTINGS"
 """Environment variable with the settings of a service as JSON, where it has no file."""
 CATALOG: Final = "GPU_WORKSPACES_CATALOG"
@@ -86,6 +88,11 @@ def run_services(c: Any, services: Iterable[Managed], *, catalog: str, base_url:
         address = f"{service.url}{base_url.rstrip('/')}/services/{service.name}/"
         # Of the last class: what is set for the classes before it stays.
         c.WorkspaceSpawner.environment.update({variable_of(service.name): address})
+        if service.name == PREPULLER:
+            # The hub asks it what is warm, with the service's own token.
+            token = secrets.token_hex(32)
+            c.JupyterHub.services[-1]["api_token"] = token
+            c.WorkspaceSpawner.prepuller_url, c.WorkspaceSpawner.prepuller_token = address, token
     for role in hub_roles(rights for _, _, rights in known):
         c.JupyterHub.load_roles.append(role)
 

@@ -83,6 +83,15 @@ class ClusterSpawner(RequestSpawner):
         """,
     )
 
+    prepuller_url = Unicode(
+        config=True,
+        help="""
+        Where the prepuller is, such as `http://hub:10103/services/prepuller/`: the spawn page then says what
+        is warm by its word. Default: by what nodes list, which does not say who may use it.
+        """,
+    )
+    prepuller_token = Unicode(config=True, help="Token that may use the prepuller; as a rule its own.")
+
     selection: Selection | None = None
     """What the current attempt starts."""
 
@@ -112,6 +121,7 @@ class ClusterSpawner(RequestSpawner):
             namespaces=[self._hub_namespace, *(name for name in teams if name)],
             run_namespaces=self.run_namespaces,
             start_log=self.start_log,
+            prepuller=(self.prepuller_url, self.prepuller_token),
         )
 
     async def _look(self, server_name: str) -> Look | None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -60,7 +61,7 @@ class HubCluster:
         self.metrics = metrics
         self.clock = clock
         self.bookings = Bookings(watch.state, clock=clock, as_of=watch.as_of)
-        self._supplies = Supplies()
+        self.supplies = Supplies()
 
     @property
     def state(self) -> ClusterState:
@@ -74,6 +75,11 @@ class HubCluster:
     def offer(self, workspace: Workspace, owner: Owner, *, namespace: str, server: str = "") -> Offer:
         """Say what a user may start now; their own server of that name is not counted against them."""
         key = server_key(namespace, owner.user, server)
+        usual = self.starts.usual(profile=workspace.profile.name, pool=workspace.pool_name)
+        told = self.supplies.prepulled
+        if usual.cold is None and told is not None:
+            # No start says it yet: at least as long as the pull takes.
+            usual = replace(usual, cold=told.usual(workspace.reference, workspace.pool_name))
         return judge(
             workspace,
             owner.team,
@@ -81,9 +87,9 @@ class HubCluster:
             usage=self.bookings.usage(owner, without=key),
             view=View(
                 snapshot=self.watch.snapshot(),
-                supplies=self._supplies,
+                supplies=self.supplies,
                 namespace=namespace,
-                usual=self.starts.usual(profile=workspace.profile.name, pool=workspace.pool_name),
+                usual=usual,
             ),
         )
 

@@ -17,14 +17,17 @@ from kubernetes_asyncio.client import ApiClient
 from ..audit import StartLog
 from ..catalog.model import Catalog
 from ..metrics import Metrics
+from ..prepuller_link import PrepullerLink
 from ..quota.demand import weights_of
 from .hub import HubCluster
 from .offer import Rules
+from .prepulled import Prepulled
 from .sources import sources
 from .state import ClusterState
 from .watch import ClusterWatch
 
 _shared: tuple[asyncio.AbstractEventLoop, HubCluster] | None = None
+_asking: set[asyncio.Task[None]] = set()
 
 
 def shared_cluster(
@@ -34,6 +37,7 @@ def shared_cluster(
     namespaces: Iterable[str],
     run_namespaces: Iterable[str] = (),
     start_log: str = "",
+    prepuller: tuple[str, str] = ("", ""),
 ) -> HubCluster:
     """Give the hub's view of the cluster; the first who asks decides what it watches.
 
@@ -45,6 +49,8 @@ def shared_cluster(
         Where runs are that count too; what may not be seen there is not counted.
     start_log
         Path of the file that starts are kept in; empty for none.
+    prepuller
+        URL of the prepuller and a token that may use it; empty for none.
     """
     global _shared  # noqa: PLW0603 - one per process is the point
     loop = asyncio.get_running_loop()
@@ -57,7 +63,23 @@ def shared_cluster(
         cluster = HubCluster(watch, rules, starts=log, metrics=shared_metrics())
         shared_metrics().promised.set_function(lambda: len(cluster.bookings.promised()))
         _shared = loop, cluster
+        _ask_prepuller(cluster, *prepuller)
     return _shared[1]
+
+
+def _ask_prepuller(cluster: HubCluster, url: str, token: str) -> None:
+    """Let the prepuller's word count in place of the nodes' lists, if there is a prepuller."""
+    if not url:
+        return
+
+    def take(told: Prepulled) -> None:
+        cluster.supplies.prepulled = told
+
+    task = asyncio.get_running_loop().create_task(
+        PrepullerLink(url, token, told=take).run(), name="ask the prepuller"
+    )
+    _asking.add(task)
+    task.add_done_callback(_asking.discard)
 
 
 @cache

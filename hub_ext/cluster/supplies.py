@@ -17,6 +17,7 @@ from ..names import ImageReference
 from ..quota.arithmetic import NOTHING, Resources
 from .capacity import UNKNOWN, Availability, Candidates
 from .nodes import Node
+from .prepulled import Prepulled
 from .snapshot import Snapshot, of_kubernetes
 from .warmth import NOT_SEEN, Warmth, warmth_of
 
@@ -31,6 +32,8 @@ class Supplies:
     """Answers of late, by pool and what is asked for."""
 
     def __init__(self) -> None:
+        self.prepulled: Prepulled | None = None
+        """What the prepuller says is warm; None where there is none, so that the nodes' lists count."""
         self._nodes: object = None
         self._counted: dict[_Kind, _Counted] = {}
         self._answers: dict[_Kind, tuple[datetime, Availability]] = {}
@@ -60,7 +63,9 @@ class Supplies:
             return known[1]
         if snapshot.nodes is None:
             return NOT_SEEN
-        answer = warmth_of(image, self._counted_for(snapshot, pool, kind).with_room(snapshot.used))
+        nodes = self._counted_for(snapshot, pool, kind).with_room(snapshot.used)
+        told = self.prepulled
+        answer = warmth_of(image, nodes) if told is None else told.warmth(image, pool_name, nodes)
         self._warmth[kind, image] = (snapshot.taken, answer)
         return answer
 

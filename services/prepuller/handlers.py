@@ -10,6 +10,8 @@ from typing import Any
 
 from tornado import web
 
+from hub_ext.cluster.images import short_name
+
 from ..base import Api, Page
 from .board import MARKS, build_board
 from .gate import Question, judge
@@ -82,7 +84,7 @@ class Board(_Looks, Page):
             "board.html",
             sections=build_board(moment.picture, moment.plan, moment.summary),
             summary=moment.summary,
-            problems=[one.as_dict() for one in moment.summary.problems],
+            problems=[{**one.as_dict(), "short": short_name(one.subject)} for one in moment.summary.problems],
             freed=moment.plan.freed,
             marks={state.value: mark for state, mark in MARKS.items()},
             catalog_problem=self.service.catalog.problem,

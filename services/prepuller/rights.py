@@ -7,10 +7,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from hub_ext.rights import Rights, Rule, Where
+from hub_ext.rights import Rights, Rule, Scope, Where
 
 RIGHTS: Final = Rights(
     name="prepuller",
+    scopes=(
+        Scope(
+            name="access:services!service=prepuller",
+            why="lets the hub ask it what is warm, with the service's own token",
+        ),
+    ),
     rules=(
         Rule(
             where=Where.CLUSTER,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
-from typing import Any
+from typing import Any, Final
 
 from .picture import Picture
 from .places import closed
@@ -41,6 +41,9 @@ class Warmth:
     pulls: int
     """How many that is."""
     bytes: int | None
+    warm_nodes: tuple[str, ...] = ()
+    cold_nodes: tuple[str, ...] = ()
+    """Nodes on which workspaces do not find it; of the rest nothing is known."""
 
     @property
     def warm(self) -> int:
@@ -105,14 +108,19 @@ class Summary:
 
     def warm(self) -> dict[str, Any]:
         """Give what the spawn page asks for."""
-        keys = ("image", "pool", "profiles", "warm", "nodes", "usualSeconds")
-        images = [one.as_dict() for one in self.images]
         return {
-            "asOf": self.at.isoformat(),
             "images": [
-                {key: one[key] for key in keys} | {"unknown": one["states"].get(State.UNKNOWN.value, 0)}
-                for one in images
-            ],
+                {
+                    "image": one.want.image,
+                    "pool": one.pool,
+                    "profiles": list(one.profiles),
+                    "warmNodes": list(one.warm_nodes),
+                    "coldNodes": list(one.cold_nodes),
+                    "nodes": one.nodes,
+                    "usualSeconds": one.usual_seconds,
+                }
+                for one in self.images
+            ]
         }
 
     def as_dict(self) -> dict[str, Any]:
@@ -142,6 +150,9 @@ def summarize(picture: Picture, made: Plan, troubles: Troubles, limits: Limits) 
     )
 
 
+_COLD: Final = (State.PULLING, State.FAILED, State.ABSENT)
+
+
 def _warmths(picture: Picture) -> Iterable[Warmth]:
     uses: dict[tuple[str, str], list[Use]] = {}
     for use in picture.desired.uses:
@@ -149,14 +160,14 @@ def _warmths(picture: Picture) -> Iterable[Warmth]:
     open_nodes = {name for name, machine in picture.machines.items() if closed(machine) is None}
     times = _times(picture)
     for (pool, want), why in uses.items():
-        states: Counter[State] = Counter()
+        nodes: dict[State, list[str]] = {}
         away = 0
         seconds: list[float] = []
         for node in picture.layout.pools[pool]:
             sight = picture.sights.get((want, node))
             seconds += times.get((want, node), ())
             if sight is not None and node in open_nodes:
-                states[sight.state] += 1
+                nodes.setdefault(sight.state, []).append(node)
             elif sight is not None:
                 away += 1
         seconds = seconds or [one for (key, _), found in times.items() if key == want for one in found]
@@ -165,7 +176,9 @@ def _warmths(picture: Picture) -> Iterable[Warmth]:
             pool=pool,
             profiles=tuple(dict.fromkeys(use.profile for use in why)),
             tier=min(use.tier for use in why),
-            states=states,
+            states={state: len(names) for state, names in nodes.items()},
+            warm_nodes=tuple(nodes.get(State.PULLED, ())),
+            cold_nodes=tuple(name for state in _COLD for name in nodes.get(state, ())),
             away=away,
             usual_seconds=round(median(seconds)) if seconds else None,
             pulls=len(seconds),

@@ -43,12 +43,16 @@ _LARGEST_NOTEBOOK: Final = 32 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packed:
-    """An archive that is ready to be sent."""
+    """An archive that is ready to be sent; close it."""
 
     file: IO[bytes]
     sha256: str
     size: int
     files: tuple[str, ...]
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.file.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,14 +81,18 @@ def pack(folder: Path, limits: Limits | None = None) -> Packed:
     for member in found:
         check_member(member)
     file: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_MEMORY)  # noqa: SIM115
-    with (
-        gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as squeezed,
-        tarfile.open(fileobj=squeezed, mode="w", format=tarfile.PAX_FORMAT) as archive,
-    ):
-        for member in found:
-            _add(archive, folder, member)
-    size = file.tell()
-    digest = sha256_of(file)
+    try:
+        with (
+            gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as squeezed,
+            tarfile.open(fileobj=squeezed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+        ):
+            for member in found:
+                _add(archive, folder, member)
+        size = file.tell()
+        digest = sha256_of(file)
+    except BaseException:
+        file.close()
+        raise
     files = tuple(member.path for member in found if member.kind is MemberKind.FILE)
     return Packed(file=file, sha256=digest, size=size, files=files)
 

@@ -31,6 +31,11 @@ from .view import entries_of, row_of, view_of
 if TYPE_CHECKING:
     from .app import JobHandoff
 
+FIELDS = (
+    *("snapshot", "path", "name", "parameters", "arguments", "team", "priority", "maxDuration", "retries"),
+    *("cron", "timeZone", "server", "image", "release", "resumeFrom"),
+)
+"""Fields of the form that may be empty."""
 _QUERY = ("server", "snapshot", "path", "kernel")
 
 
@@ -152,7 +157,8 @@ class New(HandoffPage):
         self.show(
             "new.html",
             offers=offers,
-            fields=fields,
+            fields=dict.fromkeys(FIELDS, "") | fields,
+            from_server="server" in fields,
             entries=entries_of(files or ()),
             source_known=files is not None,
             refusal=refusal or offers["refusal"],
@@ -197,9 +203,9 @@ class One(HandoffPage):
         board, now = self.handoff.board, self.handoff.core.now()
         seen = await board.one(await self.person(), run, admin=self.is_admin)
         files, log = await board.files(seen.record), await board.log(seen)
-        self.show(
-            "run.html", run=view_of(seen, now, files=files, log=log), mine=seen.record.user == self.user
-        )
+        view = view_of(seen, now, files=files, log=log)
+        mine = seen.record.user == self.user
+        self.show("run.html", run=view, mine=mine, key=secrets.token_hex(16))
 
     async def post(self, run: str) -> None:
         """Carry out what one of the buttons says."""

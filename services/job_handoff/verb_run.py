@@ -6,6 +6,7 @@ Shell: reads files, talks to the service, waits.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import secrets
@@ -108,7 +109,8 @@ def _send(client: Client, args: argparse.Namespace) -> tuple[dict[str, Any], str
     if args.git:
         checkout = read_checkout(args.path.parent)
         if checkout.changes is not None:
-            client.upload(checkout.changes)
+            with contextlib.closing(checkout.changes) as changes:
+                client.upload(changes)
         patch = checkout.changes.sha256 if checkout.changes else None
         inside = f"{checkout.folder}/{args.path.name}".lstrip("/")
         return {"type": "git", "url": checkout.url, "commit": checkout.commit, "patch": patch}, inside
@@ -117,8 +119,8 @@ def _send(client: Client, args: argparse.Namespace) -> tuple[dict[str, Any], str
         inside = args.path.resolve().relative_to(root).as_posix()
     except ValueError as error:
         raise UsageError(f"{args.path} does not lie in {root}") from error
-    packed = pack(root)
-    client.upload(packed)
+    with contextlib.closing(pack(root)) as packed:
+        client.upload(packed)
     return {"type": "snapshot", "sha256": packed.sha256}, inside
 
 

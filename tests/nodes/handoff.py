@@ -113,6 +113,7 @@ class Handoff:
         content = packed.file.read()
         packed.file.seek(0)
         contents = inspect(packed.file)
+        packed.close()
         digest = hashlib.sha256(content).hexdigest()
         await self.service.core.store.put(places.snapshot_path(user, digest), content)
         facts = {"files": list(contents.files), "size": contents.size, "kernels": dict(contents.kernels)}

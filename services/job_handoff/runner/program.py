@@ -49,7 +49,18 @@ def command_of(spec: dict[str, Any], folder: Path) -> list[str]:
     command = [sys.executable, "-m", "papermill", path, str(NOTEBOOK), "--no-progress-bar", "--log-output"]
     command += ["--cwd", str((folder / path).parent), "--autosave-cell-every", "10"]
     command += ["--parameters_base64", parameters] if entry["parameters"] else []
+    command += ["--language", language_of(folder / path)]
     return command + (["--kernel", entry["kernel"]] if entry.get("kernel") else [])
+
+
+def language_of(notebook: Path) -> str:
+    """Give the language that a notebook is written in; many do not say it, and are in Python."""
+    try:
+        metadata = json.loads(notebook.read_text())["metadata"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return "python"
+    found = (metadata.get("kernelspec") or {}).get("language")
+    return str(found or (metadata.get("language_info") or {}).get("name") or "python")
 
 
 class Program:

@@ -48,7 +48,7 @@ class Sender:
             if any(
                 fnmatch.fnmatchcase(name, pattern.replace("**", "*")) for pattern in self._spec["outputs"]
             ):
-                self._put(file, f"outputs/{name}", patience)
+                self._put(file, name if name.startswith("outputs/") else f"outputs/{name}", patience)
 
     def last_word(self, patience: float) -> None:
         """Send why it ended: a pod that lives on, as the head of a Ray cluster, cannot say it by ending."""

@@ -1,4 +1,4 @@
-"""Runs without a cluster: the service's parts on imitations of hub and cluster, and a real store in a folder."""
+"""Runs without a cluster: the service on imitations of hub and cluster, and a real store in a folder."""
 
 from __future__ import annotations
 

@@ -1,0 +1,159 @@
+"""Packing a folder and looking into what was packed: what is left out, refused and kept."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from services.job_handoff.archive import inspect, pack
+from services.job_handoff.snapshot import Limits, Member, MemberKind, check_member, find_credential
+from services.job_handoff.verdicts import RunRefusedError
+
+from .conftest import archive
+
+
+def write(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def packed_names(folder: Path) -> set[str]:
+    with closing(pack(folder)) as packed:
+        return set(packed.files)
+
+
+def test_what_is_ignored_is_left_out(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "a.py": "",
+            "data/big.bin": "",
+            "data/small.csv": "",
+            ".git/config": "",
+            "x/__pycache__/a.pyc": "",
+            ".ipynb_checkpoints/a.ipynb": "",
+            ".handoffignore": "data/*\n!data/small.csv\n!.git/\n",
+            ".gitignore": "a.py\n",
+        },
+    )
+    assert packed_names(tmp_path) == {"a.py", "data/small.csv", ".handoffignore", ".gitignore"}
+    (tmp_path / ".handoffignore").unlink()
+    assert "a.py" not in packed_names(tmp_path)
+
+
+def test_the_same_files_give_the_same_archive(tmp_path: Path) -> None:
+    write(tmp_path, {"b.py": "1", "a.py": "2"})
+    with closing(pack(tmp_path)) as first:
+        os.utime(tmp_path / "a.py", (1, 1))
+        with closing(pack(tmp_path)) as second:
+            assert first.sha256 == second.sha256
+    (tmp_path / "a.py").write_text("3")
+    with closing(pack(tmp_path)) as third:
+        assert third.sha256 != first.sha256
+
+
+def test_what_was_packed_passes_the_inspection(tmp_path: Path) -> None:
+    write(tmp_path, {"a.py": "1", "n.ipynb": '{"metadata": {"kernelspec": {"name": "k"}}}', "m.ipynb": "no"})
+    (tmp_path / "link.py").symlink_to("a.py")
+    with closing(pack(tmp_path)) as packed:
+        found = inspect(packed.file)
+    assert set(found.files) == {"a.py", "n.ipynb", "m.ipynb"}
+    assert found.kernels == {"n.ipynb": "k", "m.ipynb": None}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        (".aws/credentials", "x"),
+        ("home/.ssh/id_ed25519", "x"),
+        (".netrc", "x"),
+        ("deploy.pem", "x"),
+        (".env", "x"),
+        ("a.py", "-----BEGIN OPENSSH PRIVATE KEY-----"),
+        ("a.py", "token = 'hf_" + "a" * 34 + "'"),
+        ("a.ipynb", '{"x": "ghp_' + "A" * 36 + '"}'),
+    ],
+)
+def test_credentials_are_refused_by_place_and_never_repeated(tmp_path: Path, name: str, content: str) -> None:
+    write(tmp_path, {name: content})
+    with pytest.raises(RunRefusedError) as error:
+        pack(tmp_path)
+    assert error.value.reason == "credential-in-source"
+    assert name in error.value.message
+    assert content not in error.value.text or len(content) == 1
+    with pytest.raises(RunRefusedError):
+        inspect(io.BytesIO(archive({name: content})))
+
+
+def test_words_that_only_look_like_credentials_pass() -> None:
+    assert find_credential(b"AKIA is a prefix; hf_model; ghp_; -----BEGIN CERTIFICATE-----") == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "target"),
+    [
+        ("/etc/passwd", MemberKind.FILE, ""),
+        ("../x", MemberKind.FILE, ""),
+        ("a/../../x", MemberKind.FILE, ""),
+        ("a//b", MemberKind.FILE, ""),
+        ("a\nb", MemberKind.FILE, ""),
+        ("a\\b", MemberKind.FILE, ""),
+        ("dev", MemberKind.OTHER, ""),
+        ("l", MemberKind.LINK, "/etc/passwd"),
+        ("a/l", MemberKind.LINK, "../../x"),
+        ("l", MemberKind.LINK, ".."),
+        ("l", MemberKind.LINK, ""),
+    ],
+)
+def test_members_that_could_leave_the_folder_are_refused(path: str, kind: MemberKind, target: str) -> None:
+    with pytest.raises(RunRefusedError) as error:
+        check_member(Member(path=path, kind=kind, target=target))
+    assert error.value.reason == "source-unsafe"
+
+
+@pytest.mark.parametrize(("path", "target"), [("a/l", "../b"), ("l", "a/b"), ("a/b/l", "../../c")])
+def test_links_within_the_folder_stay(path: str, target: str) -> None:
+    check_member(Member(path=path, kind=MemberKind.LINK, target=target))
+
+
+def test_devices_in_an_archive_are_refused() -> None:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as opened:
+        info = tarfile.TarInfo("null")
+        info.type, info.devmajor, info.devminor = tarfile.CHRTYPE, 1, 3
+        opened.addfile(info)
+    packed.seek(0)
+    with pytest.raises(RunRefusedError):
+        inspect(packed)
+
+
+def test_too_much_is_refused_before_it_is_unpacked() -> None:
+    bomb = io.BytesIO(archive({f"f{n}": b"\0" * 1_000_000 for n in range(4)}))
+    assert bomb.getbuffer().nbytes < 100_000
+    with pytest.raises(RunRefusedError) as error:
+        inspect(bomb, Limits(size=3_000_000))
+    assert error.value.reason == "source-too-large"
+    bomb.seek(0)
+    with pytest.raises(RunRefusedError):
+        inspect(bomb, Limits(files=3))
+
+
+def test_a_folder_that_is_too_large_names_what_is(tmp_path: Path) -> None:
+    write(tmp_path, {"big.bin": "x" * 2000, "a.py": ""})
+    with pytest.raises(RunRefusedError) as error:
+        pack(tmp_path, Limits(size=1000))
+    assert "big.bin" in error.value.help
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", b"\x1f\x8b\x08\x00broken", archive({"a": "b"})[:40]])
+def test_what_is_no_archive_is_refused(content: bytes) -> None:
+    with pytest.raises(RunRefusedError) as error:
+        inspect(io.BytesIO(content))
+    assert error.value.reason == "source-unsafe"

@@ -1,0 +1,349 @@
+"""The service over HTTP: the REST interface, what pods ask, and the program in the pods, for real."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+from jupyterhub.services.auth import HubOAuth
+from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_sockets
+
+from services.base.web import application
+from services.job_handoff.core import RUNNER
+from services.job_handoff.ids import Claims, token_for
+
+from .conftest import DIGEST, NOTEBOOK, SOURCE, World, archive, body
+
+PREFIX = "/services/job-handoff/"
+
+
+class Door(HubOAuth):
+    """Stands for the hub's sign-in: the token is the user's name."""
+
+    async def get_user(self, handler: Any, sync: bool = True) -> dict[str, Any] | None:
+        _, _, name = handler.request.headers.get("Authorization", "").partition(" ")
+        return (
+            {
+                "name": name,
+                "kind": "user",
+                "admin": name == "root",
+                "scopes": ["access:services!service=job-handoff"],
+            }
+            if name
+            else None
+        )
+
+
+@pytest.fixture
+async def url(world: World) -> AsyncIterator[str]:
+    """The service, on a port of this machine."""
+    server = HTTPServer(
+        application(
+            world.service,
+            (),
+            Door(api_token="service-token", api_url="http://127.0.0.1:9/hub/api", base_url=PREFIX),
+        ),
+        max_body_size=1024 * 1024,
+    )  # type: ignore[arg-type]
+    sockets = bind_sockets(0, "127.0.0.1")
+    server.add_sockets(sockets)
+    yield f"http://127.0.0.1:{sockets[0].getsockname()[1]}{PREFIX}"
+    server.stop()
+    await server.close_all_connections()
+
+
+@pytest.fixture
+async def ada(url: str) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=url, headers={"Authorization": "token ada"}, timeout=60) as client:
+        yield client
+
+
+def bob(client: httpx.AsyncClient) -> dict[str, str]:
+    return {"Authorization": "token bob"}
+
+
+async def test_from_an_upload_to_a_canceled_run(ada: httpx.AsyncClient, world: World) -> None:
+    content = archive({"new.py": "print(2)"})
+    digest = hashlib.sha256(content).hexdigest()
+    assert (await ada.get(f"api/snapshots/{digest}")).status_code == 404
+    sent = await ada.put(f"api/snapshots/{digest}", content=content)
+    assert (sent.status_code, sent.json()["files"]) == (201, 1)
+    request = body(source={"type": "snapshot", "sha256": digest}, entry={"type": "script", "path": "new.py"})
+    made = await ada.post("api/runs", json=request)
+    assert made.status_code == 201
+    run = made.json()["id"]
+    assert (await ada.post("api/runs", json=request)).status_code == 200
+    assert [one["id"] for one in (await ada.get("api/runs")).json()["runs"]] == [run]
+    ended = (await ada.post(f"api/runs/{run}/cancel", json={})).json()
+    assert ended["status"]["phase"] == "canceled"
+    assert world.kube.all_for_test("jobs") == []
+    assert (await ada.get(f"api/runs/{run}")).json()["status"]["phase"] == "canceled"
+
+
+async def test_another_s_run_is_as_if_it_were_not_there(ada: httpx.AsyncClient) -> None:
+    run = (await ada.post("api/runs", json=body())).json()["id"]
+    for method, path in (
+        ("GET", f"api/runs/{run}"),
+        ("GET", f"api/runs/{run}/log"),
+        ("GET", f"api/runs/{run}/files"),
+        ("GET", f"api/runs/{run}/files/a"),
+        ("POST", f"api/runs/{run}/cancel"),
+        ("POST", f"api/runs/{run}/retry"),
+        ("GET", f"runs/{run}"),
+    ):
+        answer = await ada.request(method, path, json={} if method == "POST" else None, headers=bob(ada))
+        assert answer.status_code == 404, path
+    assert (await ada.get("api/runs", headers=bob(ada))).json() == {"runs": []}
+    assert (await ada.get("all", headers=bob(ada))).status_code == 403
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
+async def test_what_a_foreign_page_can_send_is_not_taken(ada: httpx.AsyncClient, kind: str) -> None:
+    answer = await ada.post("api/runs", content=json.dumps(body()), headers={"Content-Type": kind})
+    assert answer.status_code == 415
+
+
+async def test_an_upload_that_is_not_what_it_says_is_refused(ada: httpx.AsyncClient) -> None:
+    wrong = await ada.put(f"api/snapshots/{'0' * 64}", content=SOURCE)
+    assert (wrong.status_code, wrong.json()["reason"]) == (400, "source-unsafe")
+    secret = archive({"a.py": "KEY = 'AKIAABCDEFGHIJKLMNOP'"})
+    answer = await ada.put(f"api/snapshots/{hashlib.sha256(secret).hexdigest()}", content=secret)
+    assert answer.json()["reason"] == "credential-in-source"
+    assert "AKIA" not in answer.text
+
+
+async def test_a_page_shows_what_users_wrote_as_text(ada: httpx.AsyncClient) -> None:
+    evil = "<script>alert(1)</script>"
+    run = (await ada.post("api/runs", json=body(name=evil))).json()["id"]
+    for path in ("", f"runs/{run}"):
+        page = await ada.get(path)
+        assert page.status_code == 200
+        assert evil not in page.text
+        assert "&lt;script&gt;" in page.text
+
+
+async def test_the_form_submits_and_says_why_not(ada: httpx.AsyncClient) -> None:
+    form = await ada.get("new", params={"snapshot": DIGEST, "path": "train.ipynb"})
+    assert 'value="cpu"' in form.text
+    fields = {"key": "f", "snapshot": DIGEST, "path": "train.py", "profile": "cpu", "arguments": "--lr 'a b'"}
+    refused = await ada.post("new", data=fields | {"retries": "many"})
+    assert refused.status_code == 400
+    assert "a whole number" in refused.text
+    trial = await ada.post("new", data=fields | {"do": "check"})
+    assert "has room for it now" in trial.text
+    done = await ada.post("new", data=fields)
+    assert done.status_code == 303
+    assert (await ada.get(done.headers["Location"].removeprefix(PREFIX))).status_code == 200
+
+
+# What pods ask
+
+
+def token(world: World, run: str, **claims: str) -> dict[str, str]:
+    whole = {"team": "nlp", "user": "ada", "run": run, "lineage": run, **claims}
+    return {"X-Run-Token": token_for(world.service.core.secret, Claims(**whole))}
+
+
+async def test_a_run_s_token_opens_its_own_folder_only(ada: httpx.AsyncClient, world: World) -> None:
+    mine, other = "run-aaaaaaaaaaaaaaaa", "run-bbbbbbbbbbbbbbbb"
+    headers = token(world, mine)
+    assert (await ada.get(f"runner/{mine}/source/{DIGEST}", headers=headers)).content == SOURCE
+    for path in (f"runner/{other}/source/{DIGEST}", f"runner/{other}/place?name=outputs/a"):
+        assert (await ada.get(path, headers=headers)).status_code == 403
+    forged = {"X-Run-Token": headers["X-Run-Token"][:-1] + "0"}
+    assert (await ada.get(f"runner/{mine}/checkpoints", headers=forged)).status_code in {403}
+    for name in ("outputs/../../x", "/etc/passwd", "other/a", "outputs", "outputs/\0"):
+        answer = await ada.get(f"runner/{mine}/place", params={"name": name}, headers=headers)
+        assert answer.status_code == 400, name
+    # A token of a schedule is good for each of its runs.
+    assert (await ada.get(f"runner/{mine}-29384756/checkpoints", headers=headers)).status_code == 200
+
+
+async def test_half_an_upload_leaves_what_was_there(ada: httpx.AsyncClient, world: World, url: str) -> None:
+    run = "run-aaaaaaaaaaaaaaaa"
+    headers = token(world, run)
+    place = f"runner/{run}/file?name=outputs/a.txt"
+    assert (await ada.put(place, content=b"first", headers=headers)).status_code == 204
+    host = httpx.URL(url)
+    reader, writer = await asyncio.open_connection(host.host, host.port)
+    lines = [f"PUT {PREFIX}{place} HTTP/1.1", f"Host: {host.host}", "Content-Length: 1000"]
+    lines += [f"{key}: {value}" for key, value in headers.items()]
+    writer.write(("\r\n".join(lines) + "\r\n\r\nhalf").encode())
+    await writer.drain()
+    writer.close()
+    await writer.wait_closed()
+    assert (
+        await ada.put(f"runner/{run}/file?name=outputs/b", content=b"x", headers=headers)
+    ).status_code == 204
+    assert await world.store.get(f"nlp/ada/runs/{run}/outputs/a.txt") == b"first"
+    del reader
+
+
+class Pod:
+    """The program in the pods, as a process of this machine."""
+
+    def __init__(self, world: World, url: str, folder: Path) -> None:
+        self.world, self.url, self.folder = world, url, folder
+
+    async def start(self, run: str) -> asyncio.subprocess.Process:
+        """Start the runner with what the run's Job says."""
+        job = next(one for one in self.world.kube.all_for_test("jobs") if one["metadata"]["name"] == run)
+        container = job["spec"]["template"]["spec"]["containers"][0]
+        told = {one["name"]: one["value"].replace("$$", "$") for one in container["env"] if "value" in one}
+        spec = json.loads(told["HANDOFF_SPEC"])
+        spec["source"].pop("file", None)
+        here = {
+            "HANDOFF_SPEC": json.dumps(spec),
+            "HANDOFF_URL": self.url,
+            "HANDOFF_WORK": str(self.folder / "work"),
+            "HANDOFF_TERMINATION": str(self.folder / "word"),
+            "HOSTNAME": f"{run}-pod",
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.folder),
+        }
+        package = self.folder / "handoff"
+        if not package.exists():
+            package.symlink_to(RUNNER)
+        command = container["command"][2].replace("'/opt'", repr(str(self.folder)))
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-c",
+            command,
+            env=told | here,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+
+    async def run(self, run: str) -> SimpleNamespace:
+        """Run it to its end."""
+        process = await self.start(run)
+        output, _ = await process.communicate()
+        word = self.folder / "word"
+        said = json.loads(word.read_text()) if word.exists() else {}
+        return SimpleNamespace(code=process.returncode, output=output.decode(), said=said)
+
+
+@pytest.fixture
+def pod(world: World, url: str, tmp_path: Path) -> Pod:
+    (tmp_path / "pod").mkdir()
+    return Pod(world, url, tmp_path / "pod")
+
+
+async def submitted(ada: httpx.AsyncClient, world: World, files: dict[str, str], **more: Any) -> str:
+    digest = await world.upload(content=archive(files))
+    answer = await ada.post("api/runs", json=body(source={"type": "snapshot", "sha256": digest}, **more))
+    assert answer.status_code == 201, answer.text
+    run: str = answer.json()["id"]
+    return run
+
+
+async def test_a_script_runs_in_its_files_and_leaves_results(
+    ada: httpx.AsyncClient, world: World, pod: Pod
+) -> None:
+    script = (
+        "import os, sys, pathlib\n"
+        "print(sys.argv[1:], open('data.txt').read(), os.environ.get('HANDOFF_TOKEN'))\n"
+        "pathlib.Path('outputs/deep').mkdir(); pathlib.Path('outputs/deep/r.txt').write_text('42')\n"
+    )
+    entry = {"type": "script", "path": "train.py", "arguments": ["a b", "$(id)", "--x=$HOME"]}
+    run = await submitted(ada, world, {"train.py": script, "data.txt": "data"}, entry=entry)
+    ended = await pod.run(run)
+    assert ended.code == 0, ended.output
+    assert "['a b', '$(id)', '--x=$HOME'] data None" in ended.output
+    assert (await ada.get(f"api/runs/{run}/files")).json()["files"] == [{"name": "deep/r.txt", "size": 2}]
+    file = await ada.get(f"api/runs/{run}/files/deep/r.txt")
+    assert (file.content, file.headers["Content-Disposition"][:10]) == (b"42", "attachment")
+    assert ended.said["reason"] == "succeeded"
+
+
+@pytest.mark.parametrize(
+    ("script", "reason", "code"),
+    [
+        ("raise SystemExit(3)", "program-failed", 3),
+        ("raise RuntimeError('torch.OutOfMemoryError: CUDA out of memory. Tried')", "gpu-out-of-memory", 1),
+        ("import os; os.kill(os.getpid(), 9)", "out-of-memory", 137),
+    ],
+)
+async def test_why_a_program_ended(
+    ada: httpx.AsyncClient, world: World, pod: Pod, script: str, reason: str, code: int
+) -> None:
+    run = await submitted(ada, world, {"train.py": script})
+    ended = await pod.run(run)
+    assert (ended.said["reason"], ended.code) == (reason, code)
+
+
+async def test_a_run_that_is_ended_saves_a_checkpoint_and_goes_on_from_it(
+    ada: httpx.AsyncClient, world: World, pod: Pod
+) -> None:
+    script = (
+        "import os, pathlib, signal, sys, time\n"
+        "place = pathlib.Path(os.environ['CHECKPOINT_URI'].removeprefix('file://'))\n"
+        "place = pathlib.Path(os.environ['HANDOFF_WORK']) / 'checkpoints'\n"
+        "step = place / 'step'\n"
+        "if os.environ['RESUME'] == '1':\n"
+        "    print('resumed at', step.read_text()); sys.exit()\n"
+        "def end(*_):\n"
+        "    step.write_text('7'); print('saved', flush=True); sys.exit(1)\n"
+        "signal.signal(signal.SIGTERM, end)\n"
+        "print('ready', flush=True)\n"
+        "while True: time.sleep(0.1)\n"
+    )
+    run = await submitted(ada, world, {"train.py": script})
+    process = await pod.start(run)
+    assert process.stdout is not None
+    while b"ready" not in await process.stdout.readline():
+        pass
+    process.terminate()
+    await process.communicate()
+    assert (process.returncode, json.loads((pod.folder / "word").read_text())["reason"]) == (
+        143,
+        "ended-by-cluster",
+    )
+    assert await world.store.get(f"nlp/ada/checkpoints/{run}/step") == b"7"
+    again = await pod.run(run)
+    assert "resumed at 7" in again.output
+
+
+async def test_a_notebook_comes_back_executed(ada: httpx.AsyncClient, world: World, pod: Pod) -> None:
+    cell = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    cells = [
+        {**cell, "id": "a", "metadata": {"tags": ["parameters"]}, "source": "lr = 1"},
+        {**cell, "id": "b", "source": "print('rate', lr); open('outputs/x', 'w').write('x')"},
+        {**cell, "id": "c", "source": "assert lr < 1"},
+    ]
+    notebook = json.dumps(NOTEBOOK | {"cells": cells})
+    entry = {"type": "notebook", "path": "my notebook.ipynb", "parameters": {"lr": 0.5}}
+    run = await submitted(ada, world, {"my notebook.ipynb": notebook}, entry=entry)
+    ended = await pod.run(run)
+    assert ended.code == 0, ended.output
+    names = {one["name"] for one in (await ada.get(f"api/runs/{run}/files")).json()["files"]}
+    assert names == {"my notebook.ipynb", "x"}
+    executed = (await ada.get(f"api/runs/{run}/files/my notebook.ipynb")).json()
+    assert "rate 0.5" in json.dumps(executed)
+    progress = json.loads(await world.store.get(f"nlp/ada/runs/{run}/logs/progress.json") or b"{}")
+    assert progress["done"] == progress["cells"] == 4
+
+
+async def test_a_source_that_was_changed_on_the_way_is_not_run(
+    ada: httpx.AsyncClient, world: World, pod: Pod
+) -> None:
+    run = await submitted(ada, world, {"train.py": "print('mine')"})
+    (digest,) = [
+        one.path
+        for one in await world.store.list("_none/ada/snapshots")
+        if one.path.endswith("gz") and DIGEST not in one.path
+    ]
+    await world.store.put(digest, archive({"train.py": "print('theirs')"}))
+    ended = await pod.run(run)
+    assert (ended.code, ended.said["reason"]) == (42, "source-lost")
+    assert "theirs" not in ended.output.replace("print('theirs')", "")

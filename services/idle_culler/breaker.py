@@ -53,20 +53,46 @@ def hold(verdict: Verdict, reason: Reason) -> Verdict:
     return replace(verdict, action=Action.KEEP, told=told, held=reason)
 
 
-def check(pulse: Pulse, rules: Breaker, *, stopped: Iterable[datetime], now: datetime) -> Reason | None:
-    """Say why no idle server is stopped in this pass; None if they may be.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """How many idle servers may be stopped in this pass."""
+
+    reason: Reason | None = None
+    """Why none is."""
+    allowance: int | None = None
+    """At most so many, the rest waits; None for all."""
+    since: datetime | None = None
+    """Since when there have been too many at once."""
+
+
+OPEN: Final = Gate()
+
+
+def check(
+    pulse: Pulse, rules: Breaker, *, stopped: Iterable[datetime], since: datetime | None, now: datetime
+) -> Gate:
+    """Judge a pass as a whole.
+
+    Too many at once are held until an admin lets them through, or until `rules.hold` has passed in which an
+    admin could have stepped in; then they go a few at a time. Without that, servers that everybody left at
+    the end of a day would wait for ever.
 
     Parameters
     ----------
     stopped
         When idle servers were stopped of late.
+    since
+        `Gate.since` of the pass before.
     """
-    of_late = sum(now - WINDOW < moment <= now for moment in stopped)
-    servers = pulse.servers + of_late
     if not pulse.idle_stops:
-        return None
-    if pulse.idle_stops + of_late > max(rules.at_least, rules.share * servers):
-        return Reason.TOO_MANY
+        return OPEN
     if pulse.unknown > max(rules.at_least, rules.unknown * pulse.servers):
-        return Reason.TOO_LITTLE_KNOWN
-    return None
+        return Gate(reason=Reason.TOO_LITTLE_KNOWN, since=since)
+    of_late = sum(now - WINDOW < moment <= now for moment in stopped)
+    most = max(rules.at_least, int(rules.share * (pulse.servers + of_late)))
+    if pulse.idle_stops + of_late <= most:
+        return OPEN
+    since = since or now
+    if isinstance(rules.hold, timedelta) and now - since >= rules.hold:
+        return Gate(allowance=max(0, most - of_late), since=since)
+    return Gate(reason=Reason.TOO_MANY, since=since)

@@ -21,7 +21,7 @@ from hub_ext.protocol import State as Told
 from . import notices
 from .answers import Outlook, extends_session, keep_refusal
 from .book import Book
-from .breaker import WINDOW, Pulse, check, hold, is_idle_stop
+from .breaker import OPEN, WINDOW, Gate, Pulse, check, hold, is_idle_stop
 from .closing import has_page
 from .facts import HubFacts, PodFacts
 from .limits import gpu_kind
@@ -61,8 +61,9 @@ class Culler:
 
     def __init__(self, book: Book, tools: Tools) -> None:
         self.book, self.tools = book, tools
-        self.blocked: Reason | None = None
-        """Why no idle server is stopped at present."""
+        self.gate = OPEN
+        """How many idle servers may be stopped at present."""
+        self._allowance = 0
         self._quiet_until = book.clock() + book.policy.grace
         self._released_until: datetime | None = None
         self._stops: dict[Key, asyncio.Task[None]] = {}
@@ -82,9 +83,10 @@ class Culler:
             raise
         book.forget()
         verdicts = dict(self._look_at_all())
-        self.blocked = self._block(verdicts)
+        self.gate = self._judge_pass(verdicts)
+        self._allowance = self.gate.allowance or 0
         for key, verdict in verdicts.items():
-            self._settle(key, verdict)
+            self._settle(key, verdict, in_pass=True)
         self.tools.store.save(book.memory)
         self._show()
 
@@ -97,43 +99,55 @@ class Culler:
                 log.error("not judged: user=%r server=%r error=%r", *key, error, exc_info=error)
         return found
 
-    def _block(self, verdicts: Mapping[Key, Verdict]) -> Reason | None:
+    def _judge_pass(self, verdicts: Mapping[Key, Verdict]) -> Gate:
         book, now = self.book, self.book.clock()
-        book.memory.stopped = [one for one in book.memory.stopped if one > now - WINDOW]
+        memory = book.memory
+        memory.stopped = [one for one in memory.stopped if one > now - WINDOW]
         if now < self._quiet_until:
-            return Reason.GRACE
+            return Gate(reason=Reason.GRACE)
         if self._released_until is not None and now < self._released_until:
-            return None
+            return OPEN
         pulse = Pulse.of([verdict for key, verdict in verdicts.items() if key not in self._stops])
-        found = check(pulse, book.policy.breaker, stopped=book.memory.stopped, now=now)
-        self._alert("breaker", sentence(found) if found and book.acts else "")
-        return found
+        gate = check(pulse, book.policy.breaker, stopped=memory.stopped, since=memory.held_since, now=now)
+        memory.held_since = gate.since
+        self._alert("breaker", sentence(gate.reason) if gate.reason and book.acts else "")
+        return gate
 
-    def _settle(self, key: Key, verdict: Verdict, *, begins: bool = True) -> None:
+    def _settle(self, key: Key, verdict: Verdict, *, in_pass: bool, begins: bool = True) -> None:
         """Do what a verdict says, as far as it may be done.
 
         Parameters
         ----------
+        in_pass
+            All servers are being looked at, so that it is known how many would be stopped.
         begins
-            A stop may begin now; else it is left for the next pass, which counts how many there are.
+            A stop may begin now; else it is left for the next pass.
         """
-        held = self._hold(key, verdict)
-        if held is not verdict:
-            self.book.judged[key] = replace(self.book.judged[key], verdict=held)
-        if held.action is Action.WARN and self.book.acts:
-            self._warn(key, held)
-        elif held.action is Action.STOP and begins and key not in self._stops:
-            self._begin_stop(key, held)
+        reason = self._held_for(key, verdict, in_pass=in_pass)
+        if reason:
+            verdict = hold(verdict, reason)
+            self.book.judged[key] = replace(self.book.judged[key], verdict=verdict)
+        if verdict.action is Action.WARN and self.book.acts:
+            self._warn(key, verdict)
+        elif verdict.action is Action.STOP and begins and key not in self._stops:
+            self._begin_stop(key, verdict)
 
-    def _hold(self, key: Key, verdict: Verdict) -> Verdict:
+    def _held_for(self, key: Key, verdict: Verdict, *, in_pass: bool) -> Reason | None:
+        """Say why a stop that is due does not happen; None where it does, or where none is due."""
         is_end = verdict.limit is not None and verdict.action in {Action.SAVE, Action.STOP}
         if is_end and not self.book.acts:
             if key not in self._would_stop:
                 self._would_stop.add(key)
                 note("would-stop", key, verdict.reason)
-            return hold(verdict, Reason.OBSERVE_ONLY)
+            return Reason.OBSERVE_ONLY
         self._would_stop.discard(key)
-        return hold(verdict, self.blocked) if self.blocked and is_idle_stop(verdict) else verdict
+        gate = self.gate
+        if not is_idle_stop(verdict) or key in self._stops or gate == OPEN:
+            return None
+        if gate.reason or not in_pass or self._allowance <= 0:
+            return gate.reason or Reason.TOO_MANY
+        self._allowance -= 1
+        return None
 
     def _warn(self, key: Key, verdict: Verdict) -> None:
         note("warned", key, verdict.reason, seconds_left=round(verdict.seconds_left or 0))
@@ -187,7 +201,7 @@ class Culler:
         key = user, report.server
         self.book.inbox.put(user, report, self.book.clock())
         if key in self.book.observer.view.servers:
-            self._settle(key, self.book.look(key, announces=False), begins=False)
+            self._settle(key, self.book.look(key, announces=False), in_pass=False, begins=False)
 
     def keep(self, key: Key) -> str:
         """Keep a server for its user; returns why that may not be, or nothing."""
@@ -223,10 +237,11 @@ class Culler:
     def release(self, *, by: str) -> None:
         """Let idle servers be stopped for a while although the breaker would hold them."""
         self._released_until = self.book.clock() + RELEASE
+        self.gate = OPEN
         audit.info("audit: action=released by=%r until=%s", by, self._released_until.isoformat())
 
     def _after_wish(self, key: Key) -> None:
-        self._settle(key, self.book.look(key, announces=False))
+        self._settle(key, self.book.look(key, announces=False), in_pass=False)
         self.tools.store.save(self.book.memory)
 
     def outlook(self, key: Key) -> Outlook:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from .facts import Facts, GpuFacts, GpuReading
+from .limits import GpuKind, gpu_kind
 from .policy import Thresholds
 from .reasons import Reason
 from .signal import Signal, Source, Value, window_start
@@ -30,7 +31,9 @@ def gpu_signal(facts: Facts, thresholds: Thresholds) -> Signal:
         return Signal(source=Source.GPU, value=Value.UNKNOWN, reason=Reason.NO_METRICS)
     asked = sum(facts.pod.devices.values())
     judged = [judge_gpu(one, thresholds) for one in readings.gpus]
-    value, reason = _all(readings, judged, asked)
+    # Several shares may be of one card; whole cards and slices each have a row of their own.
+    least = 1 if gpu_kind(facts.pod) is GpuKind.SHARED else asked
+    value, reason = _all(readings, judged, least)
     total = max(asked, len(judged))
     number = sum(one is value for one, _ in judged) if judged else 0
     since = window_start(facts, readings.at, readings.window_seconds) if value is Value.IDLE else None
@@ -44,7 +47,7 @@ def gpu_signal(facts: Facts, thresholds: Thresholds) -> Signal:
     )
 
 
-def _all(readings: GpuFacts, judged: list[Judged], asked: int) -> Judged:
+def _all(readings: GpuFacts, judged: list[Judged], least: int) -> Judged:
     """Give what the single GPUs come to: any that works, else any that is not known, else idle."""
     if not judged:
         return Value.UNKNOWN, Reason.LABELS_BROKEN if readings.labels_broken else Reason.NO_GPU_READINGS
@@ -52,8 +55,7 @@ def _all(readings: GpuFacts, judged: list[Judged], asked: int) -> Judged:
         found = next((one for one in judged if one[0] is wanted), None)
         if found is not None:
             return found
-    # Several shares may be of one card; whole cards and slices each have a row of their own.
-    if len(judged) < asked and not any(one.shared for one in readings.gpus):
+    if len(judged) < least:
         return Value.UNKNOWN, Reason.GPUS_MISSING
     return Value.IDLE, Reason.GPU_QUIET
 

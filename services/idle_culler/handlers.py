@@ -150,7 +150,7 @@ class ListServers(_Call):
             {"user": user, "server": server, **self.answer_about((user, server)).model_dump(mode="json")}
             for user, server in sorted(keys)
         ]
-        self.finish({"servers": answers, "blocked": culler.blocked})
+        self.finish({"servers": answers, "blocked": culler.gate.reason})
 
 
 class AdminStop(BaseModel):
@@ -203,7 +203,7 @@ class AllPage(_Knows, Page):
     def get(self) -> None:
         self.need_admin()
         culler = self.culler
-        blocked = culler.blocked
+        blocked = culler.gate.reason
         self.show(
             "all.html",
             cards=self.cards(list(culler.book.judged)),

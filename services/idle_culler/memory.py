@@ -33,6 +33,8 @@ class Memory:
     tracks: dict[tuple[str, str], Track] = field(default_factory=dict)
     stopped: list[datetime] = field(default_factory=list)
     """When idle servers were stopped, of late."""
+    held_since: datetime | None = None
+    """Since when more than may be would be stopped at once."""
 
 
 class Store:
@@ -60,7 +62,9 @@ class Store:
             return
         tracks = TRACKS.dump_python(tuple(memory.tracks.values()), mode="json", by_alias=True)
         stopped = _MOMENTS.dump_python(tuple(memory.stopped), mode="json")
-        text = json.dumps({"format": FORMAT, "tracks": tracks, "stopped": stopped}).encode()
+        held = memory.held_since.isoformat() if memory.held_since else None
+        data = {"format": FORMAT, "tracks": tracks, "stopped": stopped, "heldSince": held}
+        text = json.dumps(data).encode()
         if text == self._written:
             return
         part = self._path.with_name(f"{self._path.name}.part")
@@ -80,6 +84,9 @@ def _read(data: Any) -> Memory:
     if data["format"] != FORMAT:
         raise ValueError(f"format {data['format']!r} is not {FORMAT}")
     tracks = TRACKS.validate_python(data["tracks"])
+    held = _MOMENTS.validate_python((data["heldSince"],)) if data["heldSince"] else (None,)
     return Memory(
-        tracks={one.key: one for one in tracks}, stopped=list(_MOMENTS.validate_python(data["stopped"]))
+        tracks={one.key: one for one in tracks},
+        stopped=list(_MOMENTS.validate_python(data["stopped"])),
+        held_since=held[0],
     )

@@ -192,6 +192,9 @@ class Breaker(Model):
     """Stops that are always allowed: a part of few servers is less than one."""
     unknown: Share = 0.5
     """Part of all servers of which it may be unknown whether they work."""
+    hold: Span = timedelta(hours=1)
+    """How long too many at once are held, for an admin to look; then they are stopped a few at a time.
+    `never` for not before an admin says so."""
 
 
 class Policy(Model):

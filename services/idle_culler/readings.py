@@ -46,8 +46,8 @@ class _Device:
     utilization: _Meter = field(default_factory=_Meter)
 
 
-_Device_Key = tuple[str, str]
-_Table = dict[Place, dict[_Device_Key, _Device]]
+_DeviceKey = tuple[str, str]
+_Table = dict[Place, dict[_DeviceKey, _Device]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +70,8 @@ def read_gpus(answers: Answers, pods: Iterable[Place]) -> dict[Place, GpuFacts]:
     whole = max([answers.window_seconds / answers.sample_seconds, *most])
     wanted = set(pods)
     broken = bool(table) and bool(wanted) and not any(place in table for place in wanted)
-    cards = table.get(CARD, {})
-    sums = _sums(table)
+    cards = _cards(table, wanted)
+    sums = _sums(table, wanted)
     found: dict[Place, GpuFacts] = {}
     for place in wanted:
         devices = table.get(place, {})
@@ -125,22 +125,37 @@ def _place(labels: Mapping[str, str], exported: set[str]) -> Place:
     return labels.get("namespace", ""), labels["pod"]
 
 
-def _sums(table: _Table) -> dict[str, float]:
-    """Add up by card what pods are said to use of it."""
-    sums: dict[str, float] = defaultdict(float)
+def _cards(table: _Table, wanted: set[Place]) -> dict[_DeviceKey, _Device]:
+    """Give the series of cards as a whole, and of whoever else has them.
+
+    Where labels are honored, a line without a pod gets the exporter's own: it looks like one more pod.
+    """
+    cards: dict[_DeviceKey, _Device] = {}
     for place, devices in table.items():
-        if place != CARD:
-            for (uuid, _), device in devices.items():
-                sums[uuid] += device.utilization.largest or 0.0
+        if place not in wanted:
+            for key, device in devices.items():
+                known = cards.get(key)
+                cards[key] = device if known is None else max(known, device, key=_use)
+    return cards
+
+
+def _use(device: _Device) -> float:
+    return max(device.utilization.largest or 0.0, device.engine.largest or 0.0)
+
+
+def _sums(table: _Table, wanted: set[Place]) -> dict[str, float]:
+    """Add up by card what the pods of servers are said to use of it."""
+    sums: dict[str, float] = defaultdict(float)
+    for place in wanted & table.keys():
+        for (uuid, _), device in table[place].items():
+            sums[uuid] += device.utilization.largest or 0.0
     return sums
 
 
-def _reading(
-    key: _Device_Key, device: _Device, card: _Device | None, used: float, whole: float
-) -> GpuReading:
+def _reading(key: _DeviceKey, device: _Device, card: _Device | None, used: float, whole: float) -> GpuReading:
     uuid, instance = key
     shared = card is not None and not instance and device.utilization.largest is not None
-    of_card = max(card.utilization.largest or 0.0, card.engine.largest or 0.0) if card else 0.0
+    of_card = _use(card) if card else 0.0
     meter = device.utilization if shared or device.engine.largest is None else device.engine
     return GpuReading(
         uuid=uuid,

@@ -247,11 +247,23 @@ async def test_when_too_many_seem_idle_nobody_is_stopped_until_an_admin_says_so(
         world.add(f"user{number}")
     await world.passes(STOP + 2)
     assert await world.stops() == []
-    assert world.culler.blocked is Reason.TOO_MANY
+    assert world.culler.gate.reason is Reason.TOO_MANY
     assert told(world, "user3")[0] is Told.WARNED
     world.culler.release(by="root")
     await world.passes(1)
     assert len(await world.stops()) == 12
+
+
+async def test_what_was_held_goes_a_few_at_a_time_once_admins_had_time_to_look() -> None:
+    world = CulledHub({**POLICY, "breaker": {"hold": "20m"}})
+    for number in range(12):
+        world.add(f"user{number}")
+    await world.passes(STOP + 20)
+    assert len(await world.stops()) == 5
+    await world.passes(9)
+    assert len(await world.stops()) == 5
+    await world.passes(2)
+    assert len(await world.stops()) == 10
 
 
 async def test_when_little_is_known_nobody_is_stopped() -> None:
@@ -261,7 +273,7 @@ async def test_when_little_is_known_nobody_is_stopped() -> None:
         world.add(f"user{number}", use=None)
     await world.passes(STOP + 2)
     assert await world.stops() == []
-    assert world.culler.blocked is Reason.TOO_LITTLE_KNOWN
+    assert world.culler.gate.reason is Reason.TOO_LITTLE_KNOWN
 
 
 async def test_a_broken_server_does_not_end_the_pass(monkeypatch: pytest.MonkeyPatch) -> None:

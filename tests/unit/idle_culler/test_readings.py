@@ -49,7 +49,13 @@ class Exporter:
         return read_gpus(answers, pods or (POD,))
 
     def judge(self, pod: tuple[str, str] = POD) -> list[Value]:
-        return [judge_gpu(one, Thresholds())[0] for one in self.read(pod)[pod].gpus]
+        """Judge the cards of one pod; all pods named so are the hub's."""
+        ours = {
+            (row.labels["namespace"], row.labels["pod"])
+            for row in self.rows["largest"]
+            if row.labels.get("pod", "").startswith("jupyter-")
+        }
+        return [judge_gpu(one, Thresholds())[0] for one in self.read(pod, *ours)[pod].gpus]
 
 
 def plain(pod: str = "jupyter-ada") -> dict[str, str]:
@@ -137,6 +143,15 @@ def test_a_working_card_whose_pods_all_rest_is_not_known() -> None:
 def test_a_shared_card_that_rests_is_idle_for_all() -> None:
     exporter = shared(0.0, 0.0, 0.0)
     assert exporter.judge(("hub", "jupyter-0")) == [Value.IDLE]
+
+
+@pytest.mark.parametrize(("use", "value"), [(0.9, Value.IDLE), (0.0, Value.UNKNOWN)])
+def test_where_labels_are_honored_the_card_seems_to_belong_to_the_exporter(use: float, value: Value) -> None:
+    exporter = Exporter().add(0.9, meter="utilization", namespace="gpu-operator", pod="dcgm-x")
+    for pod, part in (("jupyter-0", use), ("jupyter-1", 0.0)):
+        exporter.add(0.9, **plain(pod)).add(part, meter="utilization", **plain(pod))
+    facts = exporter.read(("hub", "jupyter-0"), ("hub", "jupyter-1"))
+    assert judge_gpu(facts["hub", "jupyter-1"].gpus[0], Thresholds())[0] is value
 
 
 def test_a_copied_reading_without_a_share_of_its_own_is_the_whole_card() -> None:

@@ -146,6 +146,8 @@ class Settings(Model):
     release: Release = Release()
     extra_images: tuple[ExtraImage, ...] = ()
     """Images beside those of the catalog."""
+    skip: tuple[Name, ...] = ()
+    """Profiles whose images are not fetched ahead, because they are seldom started or too large."""
     schedule: tuple[Seats, ...] = ()
     """When many starts are expected."""
     default_bonus: int = Field(default=10, ge=0)

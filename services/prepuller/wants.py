@@ -172,6 +172,8 @@ def _tiers(catalog: Catalog, settings: Settings, today: date) -> Iterator[tuple[
     kept = {(name, number) for name, all_ in retired.items() for number in sorted(all_)[-previous:]}
     for profile in catalog.profiles:
         state = state_on(profile, today)
+        if profile.name in settings.skip:
+            continue
         if state is State.RETIRED:
             if previous and profile.key in kept:
                 yield profile, Tier.KEPT

@@ -186,6 +186,17 @@ def test_what_one_may_go_back_to_is_kept_and_not_fetched(versions: Catalog) -> N
     assert {name for names in world.fetched(made).values() for name in names} <= {"v4", "v5", "v6"}
 
 
+def test_profiles_can_be_left_out(versions: Catalog) -> None:
+    given = world.settings(skip=["p"])
+    assert desired_of(versions, given).uses == ()
+    both = world.make_catalog(
+        world.make_profile("seldom", ["a", "b"]),
+        world.make_profile("often", ["b"]),
+        images={"a": world.ref("a", "a"), "b": world.ref("b", "b")},
+    )
+    assert images_of(both, given=world.settings(skip=["seldom"])) == {"b"}
+
+
 def test_extra_images_go_to_the_pools_they_name_or_to_all() -> None:
     catalog = world.make_catalog(
         world.make_profile("one", ["base"], pool="a"),

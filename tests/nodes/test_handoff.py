@@ -34,7 +34,7 @@ def base(batch_cluster: Cluster) -> str:
 @pytest.fixture(scope="module")
 def notebook(batch_cluster: Cluster) -> str:
     """The image that workspaces have."""
-    return Registry(batch_cluster).publish(ensure_image("notebook"), "tests/notebook")
+    return Registry(batch_cluster).publish(ensure_image("notebook-plain"), "tests/notebook")
 
 
 def catalog_of(images: dict[str, str]) -> dict[str, Any]:
@@ -64,8 +64,41 @@ def catalog_of(images: dict[str, str]) -> dict[str, Any]:
                 "urgent": {"displayName": "Urgent", "value": 100},
             }
         },
-        "profiles": [one | everyone | {"jobs": {}} for one in profiles if one["images"][0] in images],
+        "profiles": [{"jobs": {}} | one | everyone for one in profiles if one["images"][0] in images],
     }
+
+
+@pytest.fixture(scope="module")
+def ray(batch_cluster: Cluster) -> str:
+    """An image with Ray."""
+    return Registry(batch_cluster).publish(ensure_image("ray"), "tests/ray")
+
+
+@pytest.fixture(scope="module")
+def runtime(batch_cluster: Cluster) -> Iterator[str]:
+    """What an admin provides for training on several nodes."""
+    name = "handoff-plain"
+    pod = {"automountServiceAccountToken": False, "containers": [{"name": "node", "image": "none.test/none"}]}
+    replicated = {
+        "name": "node",
+        "template": {
+            "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+            "spec": {"backoffLimit": 0, "template": {"spec": pod}},
+        },
+    }
+    batch_cluster.apply(
+        {
+            "apiVersion": "trainer.kubeflow.org/v1alpha1",
+            "kind": "ClusterTrainingRuntime",
+            "metadata": {"name": name, "labels": {"trainer.kubeflow.org/framework": "torch"}},
+            "spec": {
+                "mlPolicy": {"numNodes": 1, "torch": {}},
+                "template": {"spec": {"replicatedJobs": [replicated]}},
+            },
+        }
+    )
+    yield name
+    batch_cluster.kubectl("delete", "clustertrainingruntime", name, "--wait=false")
 
 
 @pytest.fixture
@@ -160,3 +193,78 @@ async def test_an_executed_notebook_comes_back_even_when_it_failed(
     printed = [out["text"] for cell in executed["cells"] for out in cell.get("outputs", []) if "text" in out]
     assert any(f"rate {rate * 2}" in "".join(text) for text in printed)
     assert seen.status.reason == {"succeeded": "succeeded", "failed": "program-failed"}[phase]
+
+
+STEPS = """
+import os, pathlib, signal, sys, time
+place = pathlib.Path(os.environ["CHECKPOINT_URI"].removeprefix("file://"))
+step = place / "step"
+if os.environ["RESUME"] == "1":
+    print("resumed at", step.read_text())
+    sys.exit()
+def end(*_):
+    step.write_text("7")
+    sys.exit(1)
+signal.signal(signal.SIGTERM, end)
+print("ready", flush=True)
+while True:
+    time.sleep(0.1)
+"""
+
+
+async def test_a_preempted_run_saves_a_checkpoint_and_goes_on_when_there_is_room(
+    handoff: Handoff, tmp_path: Path
+) -> None:
+    script = {"type": "script", "path": "train.py"}
+    low = await handoff.submit(folder_of(tmp_path, "low", {"train.py": STEPS}), script)
+    await handoff.until(low, "running")
+    urgent = folder_of(tmp_path, "urgent", {"train.py": "print('urgent')"})
+    high = await handoff.submit(urgent, script, priority="urgent")
+    preempted = await handoff.until(low, "preempted", "waiting-for-quota", "queued")
+    assert preempted.status.phase.value == "queued"
+    await handoff.until(high, "succeeded")
+    seen = await handoff.until(low, "succeeded")
+    assert "resumed at 7" in await handoff.service.board.log(seen)
+    assert seen.status.preemptions >= 1
+
+
+async def test_a_run_that_uses_up_its_memory_says_so(handoff: Handoff, tmp_path: Path) -> None:
+    greedy = "kept = []\nwhile True: kept.append(bytearray(8 * 1024 * 1024))\n"
+    folder = folder_of(tmp_path, "greedy", {"train.py": greedy})
+    run = await handoff.submit(folder, {"type": "script", "path": "train.py"}, profile="tiny")
+    assert (await handoff.until(run, "failed")).status.reason == "out-of-memory"
+
+
+async def test_training_on_two_nodes(runtime: str, handoff: Handoff, tmp_path: Path) -> None:
+    script = (
+        "import os, pathlib\n"
+        "rank = os.environ['PET_NODE_RANK']\n"
+        "print('rank', rank, 'of', os.environ['PET_NNODES'], flush=True)\n"
+        "pathlib.Path('outputs/rank').write_text(rank)\n"
+        "place = pathlib.Path(os.environ['CHECKPOINT_URI'].removeprefix('file://'))\n"
+        "before = (place / 'steps').read_text() if os.environ['RESUME'] == '1' else ''\n"
+        "print('before', repr(before), flush=True)\n"
+        "(place / 'steps').write_text(before + 'x')\n"
+        "raise SystemExit(0 if before or rank != '0' else 3)\n"
+    )
+    folder = folder_of(tmp_path, "two", {"train.py": script})
+    entry = {"type": "script", "path": "train.py"}
+    run = await handoff.submit(folder, entry, profile="train", nodes=2)
+    assert (await handoff.until(run, "failed")).status.reason == "program-failed"
+    again = await handoff.submit(folder, entry, profile="train", nodes=2, resumeFrom=run, key="again")
+    seen = await handoff.until(again, "succeeded")
+    assert "before 'x'" in await handoff.service.board.log(seen)
+    assert await handoff.file(again, "rank") == b"0"
+
+
+async def test_a_ray_job_runs_on_its_own_cluster(ray: str, handoff: Handoff, tmp_path: Path) -> None:
+    script = (
+        "import ray, helper\n"
+        "ray.init()\n"
+        "square = ray.remote(helper.square)\n"
+        "open('outputs/sum', 'w').write(str(sum(ray.get([square.remote(n) for n in range(4)]))))\n"
+    )
+    folder = folder_of(tmp_path, "ray", {"train.py": script, "helper.py": "def square(n): return n * n\n"})
+    run = await handoff.submit(folder, {"type": "script", "path": "train.py"}, profile="ray")
+    await handoff.until(run, "succeeded")
+    assert await handoff.file(run, "sum") == b"14"

@@ -11,14 +11,13 @@ from typing import Any
 from tornado import web
 
 from hub_ext.cluster.images import short_name
+from hub_ext.errors import KubeError
 
 from ..base import Api, Page
 from .board import MARKS, build_board
 from .gate import Question, judge
 from .judge import Moment
 from .reports import plan_report
-
-NOT_YET = "Nodes and pods are not in sight yet. Try again in a minute."
 
 
 class _Looks:
@@ -28,10 +27,10 @@ class _Looks:
 
     @property
     def moment(self) -> Moment:
-        """What was judged last; raises 503 while there is nothing."""
+        """What was judged last; raises `KubeError` while there is nothing, which is answered with 503."""
         found: Moment | None = self.service.moment
         if found is None:
-            raise web.HTTPError(HTTPStatus.SERVICE_UNAVAILABLE, NOT_YET)
+            raise KubeError("nodes and pods are not in sight", kind="Node")
         return found
 
 

@@ -5,11 +5,12 @@ Pure: no clock, no network.
 
 from __future__ import annotations
 
+import re
 from datetime import time, timedelta
 from typing import Annotated, Final, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from hub_ext.catalog.base import Duration, EnvName, Flag, Memory, Model, Name, ObjectName
 from hub_ext.catalog.images import ImageRef
@@ -34,6 +35,17 @@ def _check_annotation(text: str) -> str:
     return text
 
 
+def _check_clock(value: object) -> time:
+    """Read `09:00`. A number is what YAML 1.1 makes of it without quotes, and no time of day."""
+    if isinstance(value, time):
+        return value
+    match = re.fullmatch(r"([01][0-9]|2[0-3]):([0-5][0-9])", value) if isinstance(value, str) else None
+    if match is None:
+        raise BadValueError(f"{value!r} is not a time of day", help='Write it in quotes: "09:00".')
+    return time(int(match[1]), int(match[2]))
+
+
+Clock = Annotated[time, BeforeValidator(_check_clock)]
 Zone = Annotated[str, AfterValidator(_check_zone)]
 AnnotationKey = Annotated[str, AfterValidator(_check_annotation)]
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
@@ -95,7 +107,7 @@ class Seats(Model):
     """The profile that will be started."""
     weekdays: tuple[Weekday, ...] = ()
     """Days of the week; empty means every day."""
-    at: time
+    at: Clock
     """When people come."""
     lead: Duration = timedelta(hours=2)
     """How long before it is worth fetching first."""

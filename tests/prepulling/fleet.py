@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from tests.devcluster.api import is_ready
 from tests.devcluster.kube import KubeCluster
 from tests.devcluster.objects import build_kwok_nodes
 from tests.devcluster.spec import KwokPool
@@ -32,14 +33,9 @@ def fleet(cluster: KubeCluster, pools: Mapping[str, int]) -> Iterator[None]:
             cluster.kubectl("create", "--filename=-", input=json.dumps(items), timeout=120)
 
         def missing() -> str | None:
-            told = cluster.kubectl(
-                "get",
-                "nodes",
-                *names,
-                '--output=jsonpath={range .items[*]}{.status.conditions[?(@.type=="Ready")].status} {end}',
-            )
-            ready = told.split().count("True")
-            return f"{ready} of {len(nodes)} are ready" if ready < len(nodes) else None
+            there = {node["metadata"]["name"]: node for node in cluster.get("/api/v1/nodes")["items"]}
+            late = [name for name in names if name not in there or not is_ready(there[name])]
+            return f"{len(late)} are not" if late else None
 
         until(missing, what="the fleet to be ready")
         yield

@@ -30,7 +30,7 @@ LIMITS = {
     "total": 60,
     "perPool": 40,
     "perRegistry": 50,
-    "registries": {OTHER: 12},
+    "registries": {OTHER: 25},
     "firstRetry": "2s",
     "longestRetry": "4s",
 }
@@ -77,7 +77,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> None:
         notes = pod["metadata"]["annotations"]
         notes["devcluster.test/complete-after"] = "1s"
         if SLOW in want.image:
-            notes["devcluster.test/pull-delay"] = "3s"
+            notes["devcluster.test/pull-delay"] = "2s"
         if BAD in want.image:
             notes["devcluster.test/pull-error"] = f"rpc error: code = NotFound desc = {want.image}: not found"
         return pod

@@ -27,6 +27,8 @@ LAB = Path(__file__).resolve().parent / "lab"
 NAME: Final = "jupyterhub-gpu-workspaces-agent"
 HUB_ONLY: Final = frozenset({"jupyterhub", "jupyterhub-kubespawner", "kubernetes-asyncio"})
 """Requirements of the bundle that a workspace does without."""
+COMMAND_NEEDS: Final = frozenset({"httpx", "pathspec"})
+"""Requirements of services that the command has in a workspace, too."""
 VERBS: Final = frozenset({"doctor", "handoff", "run"})
 """Verbs of services that are of use in a workspace."""
 MODULES: Final = ("hub_ext", "services")
@@ -83,7 +85,7 @@ def build_wheel(extension: Path, to: Path, source: Path, run: Run) -> None:
 def describe(bundle: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The wheel's `pyproject.toml`, by table, made of the bundle's ``[project]``."""
     extras = bundle["optional-dependencies"]
-    httpx = [requirement for requirement in extras["services"] if requirement_name(requirement) == "httpx"]
+    needed = [entry for entry in extras["services"] if requirement_name(entry) in COMMAND_NEEDS]
     common = [entry for entry in bundle["dependencies"] if requirement_name(entry) not in HUB_ONLY]
     verbs = bundle["entry-points"].get("gpu_workspaces.verbs", {})
     kept = {key: bundle[key] for key in ("version", "requires-python", "license", "license-files")}
@@ -94,7 +96,7 @@ def describe(bundle: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             "name": NAME,
             "description": "What a GPU workspace tells and shows: its session, its GPUs, why it is stopped",
             **kept,
-            "dependencies": sorted({*common, *extras["agent"], *httpx}),
+            "dependencies": sorted({*common, *extras["agent"], *needed}),
         },
         "project.scripts": bundle["scripts"],
         'project.entry-points."gpu_workspaces.verbs"': {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from services.workspace_agent import wheel
@@ -25,21 +26,25 @@ WHEEL_SOURCES = ("pyproject.toml", "LICENSE", *wheel.MODULES)
 
 def steps() -> dict[str, Step]:
     """Build steps of the wheel and of what it is made of."""
+    # Found once, for the sources may change while others build.
+    extension_target = cache.entry("node", _key(wheel.LAB), "extension")
+    packages_target = cache.entry("node", _key(*(wheel.LAB / name for name in LISTS)), "lab")
     packages = Step(
         name=PACKAGES,
-        target=cache.entry("node", _key(*(wheel.LAB / name for name in LISTS)), "lab"),
+        target=packages_target,
         make=_packages,
         pool=Pool.DOWNLOAD,
         seconds=50,
     )
     extension = Step(
         name=EXTENSION,
-        target=cache.entry("node", _key(wheel.LAB), "extension"),
-        make=_extension,
+        target=extension_target,
+        make=partial(_extension, packages_target),
         needs=(PACKAGES,),
         seconds=12,
     )
-    made = Step(name=WHEEL, target=_wheel(), make=_make_wheel, needs=(EXTENSION,), seconds=8)
+    make = partial(_make_wheel, extension_target)
+    made = Step(name=WHEEL, target=wheel_folder(), make=make, needs=(EXTENSION,), seconds=8)
     return {step.name: step for step in (packages, extension, made)}
 
 
@@ -50,7 +55,7 @@ def wheel_key() -> str:
 
 def wheel_folder() -> Path:
     """Where the wheel is when its step is done."""
-    return _wheel()
+    return cache.entry("node", wheel_key(), "agent-wheel")
 
 
 def content(path: Path) -> Iterator[bytes]:
@@ -69,10 +74,6 @@ def _key(*paths: Path) -> str:
     return cache.key_of(RECIPE, *(part for path in paths for part in content(path)))
 
 
-def _wheel() -> Path:
-    return cache.entry("node", wheel_key(), "agent-wheel")
-
-
 def _packages(target: Path, run: Shell) -> None:
     if shutil.which("npm") is None:
         because = "install Node 20 or newer with npm from https://nodejs.org or your distribution"
@@ -83,21 +84,21 @@ def _packages(target: Path, run: Shell) -> None:
     wheel.install_packages(target, run)
 
 
-def _extension(target: Path, run: Shell) -> None:
+def _extension(packages: Path, target: Path, run: Shell) -> None:
     lab = target.with_name(f"{target.name}.work")
     cache.remove(lab)
     try:
         wheel.copy_lab(lab)
-        (lab / "node_modules").symlink_to(steps()[PACKAGES].target / "node_modules")
+        (lab / "node_modules").symlink_to(packages / "node_modules")
         shutil.copytree(wheel.build_lab(lab, run), target)
     finally:
         cache.remove(lab)
 
 
-def _make_wheel(target: Path, run: Shell) -> None:
+def _make_wheel(extension: Path, target: Path, run: Shell) -> None:
     work = target.with_name(f"{target.name}.work")
     cache.remove(work)
     try:
-        wheel.build_wheel(steps()[EXTENSION].target, target, work, run)
+        wheel.build_wheel(extension, target, work, run)
     finally:
         cache.remove(work)

@@ -53,9 +53,9 @@ def recipes() -> dict[str, Recipe]:
     """Every image with an operating system."""
     base = _base()
     plain = _dockerfile("notebook-plain", IMAGES / "notebook", base=base, seconds=170)
-    notebook = _dockerfile("notebook", IMAGES / "agent", base=plain, seconds=40, wheel=_AGENT)
+    notebook = _dockerfile("notebook", IMAGES / "agent", base=plain, seconds=40, wheel=_agent_wheel())
     hub_base = _dockerfile("hub-base", SOURCES / "hub-base", base=base, seconds=60)
-    hub = _dockerfile("hub", IMAGES / "hub", base=hub_base, seconds=40, wheel=_BUNDLE)
+    hub = _dockerfile("hub", IMAGES / "hub", base=hub_base, seconds=40, wheel=_bundle_wheel())
     ray = _dockerfile("ray", SOURCES / "ray", base=base, seconds=120)
     return {recipe.name: recipe for recipe in (base, plain, notebook, hub_base, hub, ray)}
 
@@ -92,7 +92,7 @@ def _dockerfile(
     name: str, folder: Path, *, base: Recipe, seconds: float, wheel: _Wheel | None = None
 ) -> Recipe:
     """An image from a folder with a Dockerfile whose build argument `BASE` names what it is built upon."""
-    own = [wheel.key()] if wheel else []
+    own = [wheel.key] if wheel else []
     key = cache.key_of(RECIPE, base.key, *agent.content(folder), *own)
 
     def make(target: Path, run: Shell) -> None:
@@ -214,27 +214,29 @@ def _build_wheel(to: Path, source: Path, run: Shell) -> None:
     run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", to, source)
 
 
-def _bundle_key() -> str:
-    return cache.key_of(*(part for source in WHEEL_SOURCES for part in agent.content(ROOT / source)))
-
-
-def _copy_agent_wheel(to: Path, _: Path, run: Shell) -> None:
-    shutil.copytree(agent.wheel_folder(), to)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wheel:
     """One of our wheels, as an image takes it."""
 
-    key: Callable[[], str]
+    key: str
     """Hash of its content."""
     put: Callable[[Path, Path, Shell], None]
     """Puts it into a folder that is made; the second one may be used for the work."""
     needs: tuple[str, ...] = ()
 
 
-_BUNDLE = _Wheel(key=_bundle_key, put=_build_wheel)
-_AGENT = _Wheel(key=agent.wheel_key, put=_copy_agent_wheel, needs=(agent.WHEEL,))
+def _bundle_wheel() -> _Wheel:
+    parts = (part for source in WHEEL_SOURCES for part in agent.content(ROOT / source))
+    return _Wheel(key=cache.key_of(*parts), put=_build_wheel)
+
+
+def _agent_wheel() -> _Wheel:
+    folder = agent.wheel_folder()
+
+    def put(to: Path, work: Path, run: Shell) -> None:
+        shutil.copytree(folder, to)
+
+    return _Wheel(key=folder.parent.name, put=put, needs=(agent.WHEEL,))
 
 
 def _own_ca_bundle() -> Path | None:

@@ -16,7 +16,9 @@ def test_it_needs_what_the_bundle_needs_but_for_the_hub() -> None:
     bundle = {wheel.requirement_name(entry) for entry in BUNDLE["dependencies"]}
     agent = {wheel.requirement_name(entry) for entry in BUNDLE["optional-dependencies"]["agent"]}
     assert bundle >= wheel.HUB_ONLY
-    assert names == (bundle - wheel.HUB_ONLY) | agent | {"httpx"}
+    services = {wheel.requirement_name(entry) for entry in BUNDLE["optional-dependencies"]["services"]}
+    assert services >= wheel.COMMAND_NEEDS
+    assert names == (bundle - wheel.HUB_ONLY) | agent | wheel.COMMAND_NEEDS
 
 
 def test_the_image_s_lock_file_has_all_of_it() -> None:

@@ -7,6 +7,7 @@ import type { Session } from './session.js';
 import { bannerText, tone, warningKey } from './texts.js';
 
 export class Banner extends Widget {
+  private readonly row = document.createElement('div');
   private readonly text = document.createElement('span');
   private buttons: HTMLElement = document.createElement('div');
   private shownFor = '';
@@ -18,7 +19,9 @@ export class Banner extends Widget {
     this.addClass('gw-Banner');
     this.text.className = 'gw-Banner-text';
     this.node.setAttribute('role', 'alert');
-    this.node.append(this.text, this.buttons, this.closer());
+    this.row.className = 'gw-Banner-row';
+    this.row.append(this.text, this.buttons, this.closer());
+    this.node.append(this.row);
     session.changed.connect(this.render, this);
     this.hide();
   }
@@ -46,6 +49,21 @@ export class Banner extends Widget {
       this.shownFor = key;
     }
     this.setHidden(false);
+    this.grow();
+  }
+
+  protected override onResize(msg: Widget.ResizeMessage): void {
+    super.onResize(msg);
+    this.grow();
+  }
+
+  /** Ask for as much height as the words and buttons need at this width. */
+  private grow(): void {
+    const height = `${this.row.offsetHeight}px`;
+    if (this.isVisible && this.node.style.minHeight !== height) {
+      this.node.style.minHeight = height;
+      this.parent?.fit();
+    }
   }
 
   private closer(): HTMLElement {

@@ -17,7 +17,10 @@ export class Documents {
 
   /** Those with changes that are not on disk. */
   unsaved(): UnsavedDocument[] {
-    return this.dirty().map(context => ({ path: context.path, kind: context.contentsModel?.type ?? '' }));
+    return this.dirty().map(({ path }) => ({
+      path,
+      kind: this.manager.registry.getFileTypesForPath(path)[0]?.contentType ?? '',
+    }));
   }
 
   /** Save all of them, at the same time; what one of them does does not stop the others. */

@@ -11,7 +11,7 @@ export interface Told {
 
 /** Milliseconds after which the agent is told again that the page is there. */
 export const STILL_HERE = 240_000;
-/** Milliseconds between two words about the user's input. */
+/** Milliseconds after the last input that was told: the next one is news. */
 export const INPUT_GAP = 60_000;
 
 /** One line for a set of documents, whatever their order. */
@@ -30,7 +30,6 @@ export function shouldTell(
   if (told === null || told.documents !== current.documents) {
     return true;
   }
-  const quiet = current.now - told.at;
-  const typed = current.input !== null && current.input > (told.input ?? 0);
-  return quiet >= STILL_HERE || (typed && quiet >= INPUT_GAP);
+  const back = current.input !== null && (told.input === null || current.input - told.input >= INPUT_GAP);
+  return back || current.now - told.at >= STILL_HERE;
 }

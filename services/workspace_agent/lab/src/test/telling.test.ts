@@ -15,9 +15,11 @@ test('nothing is told while nothing changes, until the agent would take the page
   assert.ok(shouldTell(told, { documents: 'a.ipynb', input: 500, now: 1_000 + STILL_HERE }));
 });
 
-test('a user who types is told of once a minute', () => {
-  assert.ok(!shouldTell(told, { documents: 'a.ipynb', input: 2_000, now: 2_000 }));
-  assert.ok(shouldTell(told, { documents: 'a.ipynb', input: 2_000, now: 1_000 + INPUT_GAP }));
+test('a user who types is told of once a minute, and at once when they come back', () => {
+  const typing = (input: number) => shouldTell(told, { documents: 'a.ipynb', input, now: input });
+  assert.ok(!typing(500 + INPUT_GAP - 1));
+  assert.ok(typing(500 + INPUT_GAP));
+  assert.ok(shouldTell({ ...told, input: null }, { documents: 'a.ipynb', input: 1_001, now: 1_001 }));
 });
 
 test('the order of documents does not matter', () => {

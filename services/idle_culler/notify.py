@@ -18,6 +18,7 @@ from apprise import Apprise
 from .notices import Notice
 
 log = logging.getLogger(__name__)
+logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)  # it writes addresses that it cannot read
 
 TIMEOUT: Final = 30.0
 """Seconds."""
@@ -44,19 +45,21 @@ class Notifier:
         return url.replace(USER, quote(user, safe=""))
 
     async def _send(self, urls: list[str], notice: Notice) -> None:
-        sender = Apprise()
-        known = [sender.add(url) for url in urls]
         try:
             async with asyncio.timeout(TIMEOUT):
-                sent = bool(await sender.async_notify(title=notice.title, body=notice.body))
-        except TimeoutError:
+                sent = await _deliver(urls, notice)
+        except Exception:  # noqa: BLE001 - of any of a hundred plugins; what they say may hold the address
             sent = False
-        if not sent or not all(known):
-            log.warning(
-                "notice not sent: user=%s title=%s addresses=%d", notice.user, notice.title, len(urls)
-            )
+        if not sent:
+            log.warning("notice not sent: user=%r title=%s", notice.user, notice.title)
 
     async def close(self) -> None:
         """Wait for what is under way."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=TIMEOUT)
+
+
+async def _deliver(urls: list[str], notice: Notice) -> bool:
+    sender = Apprise()
+    known = [sender.add(url) for url in urls]
+    return bool(await sender.async_notify(title=notice.title, body=notice.body)) and all(known)

@@ -52,7 +52,8 @@ def request_of(fields: Mapping[str, str]) -> dict[str, Any]:
     }
     if fields.get("cron"):
         body["schedule"] = {"cron": fields["cron"], "timeZone": fields.get("timeZone") or "Etc/UTC"}
-    return {name: value for name, value in body.items() if value not in ("", {}, None)}
+    # The default server has the empty name.
+    return {name: value for name, value in body.items() if name == "server" or value not in ("", {}, None)}
 
 
 def _choices(fields: Mapping[str, str]) -> dict[str, str]:

@@ -12,11 +12,20 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, Field, JsonValue, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    JsonValue,
+    PlainSerializer,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from hub_ext.catalog.base import Duration, Model
 from hub_ext.catalog.model import RunKind
+from hub_ext.units import format_duration
 
 from .verdicts import RefusalReason, RunRefusedError
 
@@ -59,6 +68,7 @@ Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,1
 RunId = Annotated[str, StringConstraints(pattern=r"^run-[a-z2-7]{16}(-[0-9]{1,11})?$")]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Argument = Annotated[str, Field(max_length=4096, pattern=r"^[^\x00]*$")]
+Span = Annotated[Duration, PlainSerializer(format_duration, return_type=str, when_used="json")]
 EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
 Parameter = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
 Kernel = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
@@ -165,7 +175,7 @@ class RunRequest(Model):
     """Pods with the profile's resources."""
     retries: int = Field(default=0, ge=0, le=10, strict=True)
     """How often it starts again after it failed; a preemption does not count."""
-    max_duration: Duration | None = None
+    max_duration: Span | None = None
     """Ends the run after this long; waiting in the queue is not counted."""
     outputs: tuple[Pattern, ...] = Field(default=("outputs/**",), max_length=20)
     """Files to keep, beside the executed notebook and the log."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
@@ -40,7 +41,10 @@ NOTEBOOK = {"metadata": {"kernelspec": {"name": "python3"}}, "cells": [], "nbfor
 def archive(files: dict[str, str | bytes]) -> bytes:
     """An archive with these files."""
     packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as opened:
+    with (
+        gzip.GzipFile(filename="", fileobj=packed, mode="wb", mtime=0) as squeezed,
+        tarfile.open(fileobj=squeezed, mode="w") as opened,
+    ):
         for name, content in files.items():
             data = content.encode() if isinstance(content, str) else content
             info = tarfile.TarInfo(name)

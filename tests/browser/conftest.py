@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
+from tests.browser import trouble
 from tests.browser.pages import PATIENCE_MILLISECONDS, HubPages
 from tests.demo.hub import Hub, running_hub
 from tests.demo.preparation import CLUSTER, prepare
 from tests.demo.users import User
+from tests.devcluster.addons.registry import Registry
 from tests.devcluster.build import ensure_tools
 from tests.devcluster.client import running
 from tests.devcluster.spec import load
@@ -54,7 +56,10 @@ def pytest_runtest_makereport(
 def hub() -> Iterator[Hub]:
     _, spec = load(CLUSTER)
     prepare(spec, "image:hub")
-    with running(CLUSTER) as cluster, running_hub(cluster) as running_one:
+    with (
+        running(CLUSTER) as cluster,
+        running_hub(cluster, more=trouble.catalog_parts(Registry(cluster))) as running_one,
+    ):
         yield running_one
 
 

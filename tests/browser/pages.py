@@ -79,6 +79,21 @@ class HubPages:
         )
         return int(answer[0]), str(answer[1])
 
+    def begin(self, profile: str) -> WaitPage:
+        """Start a workspace by its link, as it is filled in; ends when its wait is shown."""
+        self.open_link(profile)
+        self.press_start()
+        self.page.wait_for_url(re.compile("/hub/spawn-pending/"))
+        return WaitPage(self.page)
+
+    def open_link(self, profile: str) -> None:
+        """Follow a link that somebody sent: the page with this workspace chosen."""
+        self.page.goto(f"{self._url}/hub/spawn?profile={profile}")
+
+    def press_start(self) -> None:
+        """Start what is chosen."""
+        self.page.get_by_role("button", name=re.compile("^Start")).click()
+
     def start(self, title: str, choices: Mapping[str, str] | None = None) -> LabPages:
         """Choose a workspace and start it; ends when JupyterLab is there."""
         self.open_spawn_page()
@@ -88,7 +103,7 @@ class HubPages:
             select = self.card(title).get_by_label(label)
             # Its text may go on with what the option costs.
             select.select_option(value=select.locator("option", has_text=option).get_attribute("value"))
-        self.page.get_by_role("button", name=re.compile("^Start")).click()
+        self.press_start()
         self._follow_start()
         return LabPages(self.page)
 
@@ -149,6 +164,35 @@ class HubPages:
 
 def _stops_a_server(response: Response) -> bool:
     return response.request.method == "DELETE" and response.url.partition("?")[0].endswith("/server")
+
+
+class WaitPage:
+    """What is shown while a workspace starts."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.title = page.get_by_role("heading", level=1)
+        self.now = page.locator("#gw-now")
+        """What it waits for, or why it did not start."""
+        self.step = page.locator("[aria-current=step] .gw-step")
+        """The step that it is at."""
+        self.again = page.get_by_role("link", name="Choose a workspace")
+
+    def expect_told(self, text: str | re.Pattern[str], *, step: str) -> None:
+        """Wait until it says so at this step."""
+        expect(self.now).to_contain_text(text)
+        expect(self.step).to_have_text(step)
+
+    def expect_failed(self, title: str) -> str:
+        """Wait until it gives up; returns why, and checks that a visit later says the same."""
+        expect(self.title).to_have_text(f"{title} did not start")
+        expect(self.now).to_have_attribute("role", "alert")
+        expect(self.again).to_be_visible()
+        told = self.now.inner_text()
+        self.page.reload()
+        expect(self.title).to_have_text("The workspace did not start")
+        expect(self.page.locator("body")).to_contain_text(told)
+        return told
 
 
 class LabPages:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 
+from playwright.sync_api import expect
+
 from tests.browser.conftest import SignIn
 from tests.browser.pages import HubPages, LabPages
 from tests.demo.hub import NAMESPACE, Hub
 from tests.demo.users import ADA, VERA, User
+from tests.devcluster.waiting import until
 
 DEVICE = 'import os; print(os.environ["NVIDIA_VISIBLE_DEVICES"])'
 KEEP = 'print(open("/home/jovyan/kept.txt", "w").write("kept"))'
@@ -40,6 +43,9 @@ def test_mig_slice_and_a_home_that_stays(hub: Hub, sign_in: SignIn) -> None:
     assert lab.run(KEEP) == "4"
 
     pages.stop()
+    pages.open_spawn_page()  # what was started last is chosen
+    expect(pages.profile("GPU slice")).to_be_checked()
+    expect(pages.card("GPU slice").get_by_label("Size")).to_have_value("large")
     lab = start(pages, "Notebook without GPU")
     assert node_of(hub, ADA) == "cpu-1"
     assert lab.run(DEVICE) == "void"
@@ -47,9 +53,20 @@ def test_mig_slice_and_a_home_that_stays(hub: Hub, sign_in: SignIn) -> None:
 
 
 def test_time_sliced_share(hub: Hub, sign_in: SignIn) -> None:
-    lab = start(sign_in(VERA), "Shared GPU for small experiments")
+    title = "Shared GPU for small experiments"
+    other = sign_in(ADA)
+    other.open_spawn_page()
+    assert "4 free now" in other.card(title).inner_text()
+    lab = start(sign_in(VERA), title)
     assert node_of(hub, VERA) == "l40s-1"
     assert lab.run(DEVICE).startswith("GPU-")
+
+    def missing() -> str | None:
+        other.open_spawn_page()
+        told = other.card(title).inner_text()
+        return None if "3 free now" in told and "warm start" in told else told
+
+    until(missing, what="one share less, on a node that has the image", check=hub.check)
 
 
 def test_refusal_is_the_same_on_the_page_after_the_form_and_by_rest(sign_in: SignIn) -> None:

@@ -9,7 +9,7 @@ import contextlib
 import json
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,13 @@ class Hub:
 
 
 @contextlib.contextmanager
-def running_hub(cluster: Cluster, *, address: str = "127.0.0.1", port: int = 0) -> Iterator[Hub]:
+def running_hub(
+    cluster: Cluster,
+    *,
+    address: str = "127.0.0.1",
+    port: int = 0,
+    more: Mapping[str, Any] | None = None,
+) -> Iterator[Hub]:
     """Start the hub and yield it once it answers; it ends with the block.
 
     Parameters
@@ -60,6 +66,8 @@ def running_hub(cluster: Cluster, *, address: str = "127.0.0.1", port: int = 0) 
         Where it listens for browsers.
     port
         0 takes any free one.
+    more
+        Images, pools and profiles to add to the demo's catalog.
 
     Raises `DevClusterError`, of which `HostError` if another program took the port meanwhile.
     """
@@ -69,7 +77,7 @@ def running_hub(cluster: Cluster, *, address: str = "127.0.0.1", port: int = 0) 
     url = f"http://{address}:{port or cluster.port('hub-public')}"
     cluster.apply(FOLDER / "hub.yaml")
     settings: dict[str, Any] = {
-        "catalog": str(_write_catalog(cluster, folder)),
+        "catalog": str(_write_catalog(cluster, folder, more or {})),
         "folder": str(folder),
         "hub_url": f"http://{cluster.host_address}:{cluster.port('hub')}",
         "namespace": NAMESPACE,
@@ -108,12 +116,14 @@ def check_listener(folder: Path, port: int) -> None:
         )
 
 
-def _write_catalog(cluster: Cluster, folder: Path) -> Path:
+def _write_catalog(cluster: Cluster, folder: Path, more: Mapping[str, Any]) -> Path:
     """The demo's catalog, with the image as this cluster's registry offers it."""
     catalog = yaml.safe_load((FOLDER / "catalog.yaml").read_text())
     catalog["images"][IMAGE]["ref"] = Registry(cluster).publish(
         ensure_image(IMAGE), f"gpu-workspaces/{IMAGE}"
     )
+    for key, part in more.items():
+        catalog[key] = [*catalog[key], *part] if isinstance(part, list) else {**catalog[key], **part}
     path = folder / "catalog.yaml"
     path.write_text(yaml.safe_dump(catalog, sort_keys=False))
     return path

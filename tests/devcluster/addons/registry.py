@@ -21,7 +21,7 @@ import yaml
 from tests.devcluster.addons.fault_proxy import FaultProxy
 from tests.devcluster.addons.storage import publish
 from tests.devcluster.addons.variants import write_variant
-from tests.devcluster.build import ensure_tools
+from tests.devcluster.build import ensure_image, ensure_tools
 from tests.devcluster.cluster import Cluster
 from tests.devcluster.errors import StateError
 from tests.devcluster.processes import Process
@@ -66,7 +66,7 @@ class Registry:
         return self.publish(self._programs[f"image:{name}"], f"devcluster/{name}")
 
     def publish_variant(self, name: str, *, mark: str, padding_bytes: int = 0) -> str:
-        """Offer a variant of such an image, `name-mark`: no node has it, nor the layer of random padding.
+        """Offer a variant of an image, `name-mark`: no node has it, nor the layer of random padding.
 
         Nodes may have the image itself from elsewhere; a kubelet that pulled one image under two names takes
         the first for somebody else's.
@@ -74,7 +74,8 @@ class Registry:
         layout = self._storage.parent / "variants" / f"{name}-{mark}"
         if not layout.exists():
             padding = os.urandom(padding_bytes)
-            write_variant(self._programs[f"image:{name}"], layout, mark=mark, padding=padding)
+            source = self._programs.get(f"image:{name}") or ensure_image(name)
+            write_variant(source, layout, mark=mark, padding=padding)
         return self.publish(layout, f"devcluster/{name}-{mark}")
 
     def with_login(self, reference: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests import matrix, run
+from tests import matrix, results, run
 from tests.devcluster.waiting import until
 
 
@@ -46,10 +46,10 @@ def test_what_it_runs_ends_with_it() -> None:
 def test_runs_with_nodes_are_beside_the_others_and_each_is_shown_whole(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def execute(one: run.Run, extra: Any, commands: run.Commands, output: Any = None) -> run.Result:
+    def execute(one: run.Run, extra: Any, commands: run.Commands, output: Any = None) -> results.Result:
         code = f"print('{one.tier} one', flush=True); print('{one.tier} two')"
         assert commands.run([sys.executable, "-c", code], os.environ, output) == 0
-        return run.Result(title=one.title, seconds=0)
+        return results.Result(title=one.title, seconds=0)
 
     monkeypatch.setattr(run, "execute", execute)
     runs = [run.Run(tier=tier) for tier in ("unit", "hub", "nodes", "browser")]
@@ -65,11 +65,11 @@ def test_runs_with_nodes_are_beside_the_others_and_each_is_shown_whole(
 
 
 def test_an_interrupt_in_one_lane_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    def execute(one: run.Run, extra: Any, commands: run.Commands, output: Any = None) -> run.Result:
+    def execute(one: run.Run, extra: Any, commands: run.Commands, output: Any = None) -> results.Result:
         if one.tier == "unit":
             raise KeyboardInterrupt
         commands.run(["sleep", "600"], os.environ, output)
-        return run.Result(title=one.title, seconds=0)
+        return results.Result(title=one.title, seconds=0)
 
     monkeypatch.setattr(run, "execute", execute)
     with pytest.raises(KeyboardInterrupt):
@@ -86,14 +86,14 @@ REPORT = """<testsuites><testsuite tests="3" failures="1" skipped="1">
 def test_names_the_slowest_tests_of_each_run(tmp_path: Path) -> None:
     report = tmp_path / "report.xml"
     report.write_text(REPORT)
-    assert run.read_report(report) == (3, 1, 1)
-    slowest = run.slowest_tests(report, count=2)
+    assert results.read_report(report) == (3, 1, 1)
+    slowest = results.slowest_tests(report, count=2)
     assert slowest == ((12.5, "tests.unit.test_a::test_slow[x]"), (0.1, "tests.unit.test_a::test_fast"))
-    results = [
-        run.Result(title="unit", seconds=13, tests=3, slowest=slowest),
-        run.Result(title="nodes", seconds=0, problem="no test ran"),
+    runs = [
+        results.Result(title="unit", seconds=13, tests=3, slowest=slowest),
+        results.Result(title="nodes", seconds=0, problem="no test ran"),
     ]
-    lines = run.summarize(results, seconds=14).splitlines()
+    lines = results.summarize(runs, seconds=14).splitlines()
     assert "Slowest of unit:" in lines
     assert "    12.5 s  tests.unit.test_a::test_slow[x]" in lines
     assert "Slowest of nodes:" not in lines

@@ -12,6 +12,7 @@ from math import ceil
 from typing import Any
 
 from .reasons import NEEDS_ADMIN, TEXTS, Reason
+from .summary import ALL_IMAGES
 
 
 class Outcome(StrEnum):
@@ -69,7 +70,7 @@ def judge(status: Mapping[str, Any], question: Question) -> Verdict:
         return Verdict(outcome=Outcome.READY, warnings=warnings)
     fatal = {one["subject"]: one for one in status["problems"] if Reason(one["reason"]) in NEEDS_ADMIN}
     lines = tuple(_line(one, fatal) for one in missing or empty)
-    stuck = any(one["image"] in fatal or "all images" in fatal for one in missing)
+    stuck = any(one["image"] in fatal or ALL_IMAGES in fatal for one in missing)
     return Verdict(outcome=Outcome.FAILED if stuck else Outcome.WAITING, lines=lines, warnings=warnings)
 
 
@@ -80,7 +81,7 @@ def _is_asked(image: Mapping[str, Any], question: Question) -> bool:
 
 def _line(image: Mapping[str, Any], fatal: Mapping[str, Mapping[str, Any]]) -> str:
     place = f" in {image['pool']}" if image["pool"] else ""
-    problem = fatal.get(image["image"]) or fatal.get("all images")
+    problem = fatal.get(image["image"]) or fatal.get(ALL_IMAGES)
     why = f": {problem['reason']}. {TEXTS[Reason(problem['reason'])]}" if problem else ""
     return f"{image['image']}{place}: warm on {image['warm']} of {image['nodes']} nodes{why}"
 

@@ -85,7 +85,7 @@ class Judge:
 
     def _note(self, picture: Picture) -> Iterator[tuple[PullPod, Trouble]]:
         worked = worked_in(picture)
-        self.troubles.forget(picture.pods, worked)
+        self.troubles.forget(picture.pods, worked, picture.at)
         for pod in picture.pods:
             if pod.step is not Step.FAILED:
                 continue

@@ -130,7 +130,7 @@ def is_gone(pod: PullPod, machine: Machine | None, now: datetime) -> bool:
         and machine.lists_all
         and canonical(pod.image) not in machine.images
         and pod.present is not True
-        and now - pod.since > SETTLE
+        and now - pod.since_here > SETTLE
     )
 
 

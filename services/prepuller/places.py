@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from hub_ext.catalog.model import Pool, Toleration
 from hub_ext.cluster.nodes import selects, untolerated
@@ -17,7 +17,9 @@ from .facts import ARCHITECTURE, OS, Machine
 from .reasons import Hold
 from .wants import Desired, Tier, Use, Want
 
-_DISK_PRESSURE = "DiskPressure"
+_DISK_PRESSURE: Final = "DiskPressure"
+_CONDITION: Final = "node.kubernetes.io/"
+_MEMORY: Final = "node.kubernetes.io/memory-pressure"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +87,15 @@ def belongs(machine: Machine, pool: Pool | None, resources: Iterable[str]) -> bo
         return False
     selector = pool.node_selector if pool else {}
     tolerations = pool.tolerations if pool else ()
-    if untolerated(node, tolerations, Resources(dict.fromkeys(asked, 1))) or not selects(node, selector):
+    kept_away = untolerated(node, tolerations, Resources(dict.fromkeys(asked, 1)))
+    if not all(_passes(taint) for taint in kept_away) or not selects(node, selector):
         return False
     return bool(selector) or not asked or any(name in node.allocatable for name in asked)
+
+
+def _passes(taint: Mapping[str, str]) -> bool:
+    """Say whether Kubernetes itself sets a taint, for as long as something is wrong with a node."""
+    return taint.get("key", "").startswith(_CONDITION)
 
 
 def fits(want: Want, machine: Machine) -> bool:
@@ -98,13 +106,14 @@ def fits(want: Want, machine: Machine) -> bool:
 
 def closed(machine: Machine) -> Hold | None:
     """Say why a node takes no pull now; None if it does."""
-    if machine.node.ready is not True:
-        return Hold.NODE_NOT_READY
-    if machine.node.cordoned:
+    node = machine.node
+    if node.cordoned:
         return Hold.NODE_CORDONED
-    if _DISK_PRESSURE in machine.node.pressures:
+    if _DISK_PRESSURE in node.pressures:
         return Hold.DISK_PRESSURE
-    return None
+    # Pods with a request tolerate memory pressure by themselves.
+    wrong = any(_passes(taint) and taint.get("key") != _MEMORY for taint in node.taints)
+    return Hold.NODE_NOT_READY if wrong or node.ready is not True else None
 
 
 def tolerations_for(pools: Iterable[Pool | None], resources: Iterable[str]) -> list[dict[str, Any]]:

@@ -49,9 +49,6 @@ class Plan:
     drops: tuple[Drop, ...] = ()
     waits: Mapping[Pair, Wait] = field(default_factory=dict)
     """Places without a pod for which none is made now."""
-    order: tuple[Pair, ...] = ()
-    """All places without a pod, the most useful first."""
-    worth: Mapping[Pair, int] = field(default_factory=dict)
     freed: tuple[Freed, ...] = ()
 
 
@@ -95,8 +92,6 @@ def plan(
         fetches=tuple(fetches),
         drops=tuple(drops(picture, settings, over, unneeded)),
         waits=waits,
-        order=tuple(order),
-        worth=worth,
         freed=freed(picture, unneeded, over),
     )
 

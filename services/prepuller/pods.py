@@ -77,6 +77,13 @@ class PullPod:
 
     over: bool = False
     """Its node has ended it for good."""
+    noticed: datetime | None = None
+    """When it was seen here to come to this step; None if it was there before. Clocks of nodes differ."""
+
+    @property
+    def since_here(self) -> datetime:
+        """When it came to this step, by the clock that everything else goes by as far as possible."""
+        return self.noticed or self.since
 
     @property
     def in_flight(self) -> bool:

@@ -156,5 +156,6 @@ class Prepuller:
             node=fetch.node,
             want=fetch.want.id,
         )
-        noted = self.judge.troubles.add((Blame.IMAGE, fetch.want.id), found, worked_in(moment.picture))
+        key = (Blame.IMAGE, fetch.want.id)
+        noted = self.judge.troubles.add(key, found, worked_in(moment.picture), begun=found.at)
         log.error("pod refused: image=%s try=%d error=%s", fetch.want.image, noted.count, why)

@@ -44,11 +44,11 @@ class Store:
             case Kind.NODES:
                 self._put_machine(read_machine(item))
             case Kind.PODS:
-                self._put_pod(name, item)
+                self._put_pod(name, item, now)
             case Kind.EVENTS:
                 if event := read_event(item, now):
                     self._events.put(event)
-                    self._tell(event.object_uid)
+                    self._tell(event.object_uid, now)
         return name
 
     def drop(self, kind: Kind, key: str) -> None:
@@ -100,7 +100,7 @@ class Store:
             self.nodes_changed += 1
             self._on_change()
 
-    def _put_pod(self, key: str, item: Mapping[str, Any]) -> None:
+    def _put_pod(self, key: str, item: Mapping[str, Any], now: datetime) -> None:
         before = self._pods.get(key)
         uid = item["metadata"]["uid"]
         if before is not None and before.uid != uid:
@@ -110,7 +110,9 @@ class Store:
         if pod is None:
             return
         if before is not None and before.step is pod.step:
-            pod = _with_memory(pod, before)
+            pod = _with_memory(replace(pod, noticed=before.noticed), before)
+        elif before is not None:
+            pod = replace(pod, noticed=now)
         self._names[uid] = key
         if pod.step is Step.DONE:
             self._raw.pop(key, None)
@@ -120,12 +122,12 @@ class Store:
             self._pods[key] = pod
             self._on_change()
 
-    def _tell(self, uid: str) -> None:
+    def _tell(self, uid: str, now: datetime) -> None:
         key = self._names.get(uid)
         if key is None:
             return
         if key in self._raw:
-            self._put_pod(key, self._raw[key])
+            self._put_pod(key, self._raw[key], now)
             return
         before = self._pods[key]
         pod = add_events(before, self._events.of(uid))

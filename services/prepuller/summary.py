@@ -16,10 +16,13 @@ from .picture import Picture
 from .places import closed
 from .plan import Plan
 from .pods import Step
-from .reasons import TEXTS, State
+from .reasons import TEXTS, Blame, State
 from .settings import Limits
 from .troubles import Trouble, Troubles
 from .wants import Tier, Use, Want
+
+ALL_IMAGES: Final = "all images"
+"""Subject of a problem that concerns every pull."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,8 +199,10 @@ def _times(picture: Picture) -> dict[tuple[str, str], list[float]]:
 
 def _problems(picture: Picture, troubles: Troubles, limits: Limits) -> Iterable[Problem]:
     wants = picture.desired.wants
-    for (_, name), one in troubles:
+    for (blame, name), one in troubles:
         want = wants.get(one.want)
-        image = want.image if want is not None else ""
-        subject = image if name.startswith(one.want) and image else name or "all images"
+        local = blame in {Blame.NODE, Blame.PAIR}
+        if want is None or (local and one.node not in picture.machines):
+            continue
+        subject = want.image if name.startswith(one.want) else name or ALL_IMAGES
         yield Problem(subject=subject, trouble=one, retry_at=one.retry_at(limits))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Final
 
 from .pods import PullPod, Step
 from .reasons import BLAMES, Blame, Reason
@@ -18,6 +19,8 @@ from .settings import Limits
 from .wants import Want
 
 Key = tuple[Blame, str]
+REMEMBERED: Final = timedelta(days=1)
+"""How long a failure counts that is not tried again, because its node or image is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +64,8 @@ def what_worked(pods: Iterable[PullPod], wants: Mapping[str, Want], arches: Mapp
         if pod.step is not Step.DONE:
             continue
         for key in keys_of(pod.want, pod.node, wants.get(pod.want), arches.get(pod.node, "")):
-            if key not in last or last[key] < pod.since:
-                last[key] = pod.since
+            if key not in last or last[key] < pod.since_here:
+                last[key] = pod.since_here
     return Worked(by_key=last)
 
 
@@ -93,23 +96,22 @@ class Troubles:
             return None
         self._noted[pod.uid] = None
         keys = dict(keys_of(pod.want, pod.node, want, architecture))
-        blame = self._blame(pod, keys, worked)
+        blame = self._blame(pod.reason, pod, keys, worked)
         found = Trouble(reason=pod.reason, detail=pod.detail, at=now, node=pod.node, want=pod.want)
         self._pairs[pod.want, pod.node] = found
-        return self.add((blame, keys.get(blame, pod.want)), found, worked)
+        return self.add((blame, keys.get(blame, pod.want)), found, worked, begun=pod.created)
 
-    def _blame(self, pod: PullPod, keys: Mapping[Blame, str], worked: Worked) -> Blame:
+    def _blame(self, reason: Reason, pod: PullPod, keys: Mapping[Blame, str], worked: Worked) -> Blame:
         """Put a failure down to something, by what worked elsewhere in the meantime.
 
         What nowhere worked may be the image as well as the node: one try at a time is enough. What works for
         others is the node's own trouble: it must not keep a registry from all the rest. A registry that
         limits what is fetched does so for all.
         """
-        assert pod.reason is not None  # noqa: S101 - `note` has looked
-        blame = BLAMES[pod.reason]
+        blame = BLAMES[reason]
         if blame is Blame.PAIR and not worked.ever((Blame.IMAGE, pod.want)):
             return Blame.IMAGE
-        if blame in {Blame.REGISTRY, Blame.ALL} and pod.reason is not Reason.REGISTRY_BUSY:
+        if blame in {Blame.REGISTRY, Blame.ALL} and reason is not Reason.REGISTRY_BUSY:
             before = self._pairs.get((pod.want, pod.node))
             begun = min(pod.created, before.at) if before is not None else pod.created
             known = (Blame.PAIR, keys[Blame.PAIR]) in self._found
@@ -117,23 +119,31 @@ class Troubles:
                 return Blame.PAIR
         return blame
 
-    def add(self, key: Key, found: Trouble, worked: Worked) -> Trouble:
-        """Remember a failure of something, counting those in a row."""
-        before = self._found.get(key)
-        in_a_row = before.count if before is not None and not worked.since(key, before.at) else 0
-        noted = replace(found, count=in_a_row + 1)
-        self._found[key] = noted
-        return noted
+    def add(self, key: Key, found: Trouble, worked: Worked, *, begun: datetime) -> Trouble:
+        """Remember a failure of something, counting those in a row.
 
-    def forget(self, pods: Iterable[PullPod], worked: Worked) -> None:
-        """Drop what is over: what has worked since, and the names of pods that are gone."""
+        Pulls that had begun before the last failure was known belong to the same incident.
+        """
+        before = self._found.get(key)
+        count = 1
+        if before is not None and not worked.since(key, before.at):
+            count = before.count + (begun > before.at)
+        self._found[key] = replace(found, count=count)
+        return self._found[key]
+
+    def forget(self, pods: Iterable[PullPod], worked: Worked, now: datetime) -> None:
+        """Drop what is over: what has worked since or was never tried again, and the names of gone pods."""
         there = {pod.uid for pod in pods}
         self._noted = {uid: None for uid in self._noted if uid in there}
-        self._found = {key: one for key, one in self._found.items() if not worked.since(key, one.at)}
+        self._found = {
+            key: one
+            for key, one in self._found.items()
+            if now - one.at < REMEMBERED and not worked.since(key, one.at)
+        }
         self._pairs = {
             (want, node): one
             for (want, node), one in self._pairs.items()
-            if not worked.since((Blame.PAIR, f"{want}/{node}"), one.at)
+            if now - one.at < REMEMBERED and not worked.since((Blame.PAIR, f"{want}/{node}"), one.at)
         }
 
     def of(self, keys: Iterable[Key]) -> Iterator[tuple[Key, Trouble]]:

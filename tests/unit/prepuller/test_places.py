@@ -140,15 +140,30 @@ def test_a_pool_of_gpus_without_a_selector_means_nodes_that_offer_them() -> None
     assert world.fetched(cluster.plan(catalog)) == {"gpu": ["cuda"]}
 
 
+def taint(condition: str) -> dict[str, str]:
+    """What Kubernetes puts on a node in that condition."""
+    return {"key": f"node.kubernetes.io/{condition}", "effect": "NoSchedule"}
+
+
 @pytest.mark.parametrize(
     ("more", "hold"),
     [
-        ({"ready": "False"}, Hold.NODE_NOT_READY),
-        ({"unschedulable": True}, Hold.NODE_CORDONED),
-        ({"conditions": [{"type": "DiskPressure", "status": "True"}]}, Hold.DISK_PRESSURE),
+        ({"ready": "False", "taints": [taint("not-ready")]}, Hold.NODE_NOT_READY),
+        ({"ready": "Unknown", "taints": [taint("unreachable")]}, Hold.NODE_NOT_READY),
+        ({"taints": [taint("network-unavailable")]}, Hold.NODE_NOT_READY),
+        ({"unschedulable": True, "taints": [taint("unschedulable")]}, Hold.NODE_CORDONED),
+        (
+            {
+                "conditions": [{"type": "DiskPressure", "status": "True"}],
+                "taints": [taint("disk-pressure")],
+            },
+            Hold.DISK_PRESSURE,
+        ),
     ],
+    ids=["not-ready", "silent", "no-network", "cordoned", "disk"],
 )
 def test_nodes_that_take_nothing_now_are_waited_for(more: dict[str, Any], hold: Hold) -> None:
+    """They keep their place, so that nothing of them is let go meanwhile."""
     catalog = world.make_catalog(world.make_profile("p", ["base"]), images={"base": world.ref("base")})
     made = world.Cluster(world.make_node("n", **more)).plan(catalog)
     assert (made.fetches, [wait.hold for wait in made.waits.values()]) == ((), [hold])

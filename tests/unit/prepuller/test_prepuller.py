@@ -77,6 +77,7 @@ class Bench:
                 continue
             node = pod["metadata"]["annotations"]["gpu-workspaces.jupyter.org/prepull-node"]
             pod["spec"] |= {"nodeName": node}
+            pod["metadata"]["creationTimestamp"] = self.now.isoformat()
             changed = self.kube.put_for_test({**pod, "status": status})
             self.store.put(Kind.PODS, changed, self.now)
 
@@ -332,3 +333,44 @@ async def test_states_are_told_as_metrics() -> None:
     }
     assert found == dict.fromkeys(State, 0) | {State.PULLED: 1, State.UNKNOWN: 1}
     assert bench.value("gpu_workspaces_prepull_in_flight", registry=world.REGISTRY) is None
+
+
+async def test_a_node_whose_clock_is_behind_ends_a_row_of_failures_all_the_same() -> None:
+    bench = Bench(nodes=3, given=world.settings(limits={"firstRetry": "10s"}))
+    await bench.once()
+    bench.refuse("429 Too Many Requests")
+    names = list(bench.pods())
+    assert len(names) == 2
+    await bench.once()
+    assert [trouble.count for _, trouble in bench.prepuller.judge.troubles] == [1], "one incident"
+    for name in names:
+        bench.store.drop(Kind.PODS, f"{NAMESPACE}/{name}")
+    bench.now += timedelta(minutes=1)
+    assert len(await bench.once()) == 1, "one tries"
+    (pod,) = bench.pods().values()
+    long_ago = (bench.now - timedelta(hours=1)).isoformat()
+    ended = {"exitCode": 0, "startedAt": long_ago, "finishedAt": long_ago}
+    node = pod["metadata"]["annotations"]["gpu-workspaces.jupyter.org/prepull-node"]
+    pod["spec"]["nodeName"] = node
+    status = {
+        "phase": "Succeeded",
+        "containerStatuses": [{"name": "image", "state": {"terminated": ended}}],
+    }
+    bench.store.put(Kind.PODS, bench.kube.put_for_test({**pod, "status": status}), bench.now)
+    assert len(await bench.once()) > 1
+    assert list(bench.prepuller.judge.troubles) == []
+
+
+async def test_problems_of_what_is_gone_are_not_told() -> None:
+    bench = Bench(nodes=1)
+    await bench.once()
+    bench.refuse("not found")
+    await bench.once()
+    assert bench.prepuller.last is not None
+    assert len(bench.prepuller.last.summary.problems) == 1
+    other = world.make_catalog(world.make_profile("p", ["x"]), images={"x": world.ref("x")})
+    await bench.once(other)
+    assert bench.prepuller.last.summary.problems == ()
+    bench.now += timedelta(days=2)
+    await bench.once(other)
+    assert not bench.prepuller.judge.troubles

@@ -139,7 +139,7 @@ class Cluster:
         desired = catalog if isinstance(catalog, Desired) else desire(catalog, chosen, today=TODAY)
         picture = self.picture(desired, chosen)
         worked = worked_in(picture)
-        self.troubles.forget(picture.pods, worked)
+        self.troubles.forget(picture.pods, worked, self.now)
         for pod in picture.pods:
             machine = picture.machines.get(pod.node)
             self.troubles.note(

@@ -101,16 +101,21 @@ class Cluster:
         with contextlib.suppress(ConflictError):
             await self.kube.create(self._core("configmaps"), config_map, dry_run=dry_run)
 
+    async def ensure_policy(self, policy: Mapping[str, Any]) -> None:
+        """Have the NetworkPolicy of a run."""
+        with contextlib.suppress(ConflictError):
+            await self.kube.create(self._policy(), policy)
+
+    def _policy(self, *name: str) -> str:
+        return api_path("networking.k8s.io/v1", "networkpolicies", *name, namespace=self.namespace)
+
+    async def give_policy(self, name: str, owner: Mapping[str, Any]) -> None:
+        """Let a NetworkPolicy go when its run goes."""
+        await self.kube.patch(self._policy(name), _owned_by(owner))
+
     async def give_map(self, name: str, owner: Mapping[str, Any]) -> None:
         """Let a ConfigMap go when its run goes."""
-        metadata = owner["metadata"]
-        reference = {
-            "apiVersion": PLURALS[owner["kind"]][0],
-            "kind": owner["kind"],
-            "name": metadata["name"],
-            "uid": metadata["uid"],
-        }
-        await self.kube.patch(self._core("configmaps", name), {"metadata": {"ownerReferences": [reference]}})
+        await self.kube.patch(self._core("configmaps", name), _owned_by(owner))
 
     async def source_maps(self) -> tuple[dict[str, Any], ...]:
         """List the ConfigMaps with sources that no run owns yet."""
@@ -252,6 +257,18 @@ class Cluster:
             trainer_grace=grace,
             ray=ray is not None,
         )
+
+
+def _owned_by(owner: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the patch that makes a run the owner of something."""
+    metadata = owner["metadata"]
+    reference = {
+        "apiVersion": PLURALS[owner["kind"]][0],
+        "kind": owner["kind"],
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+    }
+    return {"metadata": {"ownerReferences": [reference]}}
 
 
 def _is_part(job: Mapping[str, Any]) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from hub_ext.catalog.model import Catalog
+from hub_ext.catalog.model import Catalog, RunKind
 from hub_ext.errors import HubError, KubeError
 from hub_ext.quota.demand import Weights
 from hub_ext.quota.refusals import Answer
@@ -32,6 +32,7 @@ from .ids import ANNOTATION_HASH, Claims, request_hash, run_id, token_for
 from .installed import unavailable
 from .limits import GATE, GATE_ANNOTATION, LimitVerdict, judge_limits, usage_of
 from .manifest.build import build_run, build_runner_map, build_source_map
+from .manifest.place import build_run_policy
 from .manifest.site import Site
 from .model import Git, HomeFolder, RunRequest, Snapshot, read_request
 from .people import Asker, ask_hub, server_image
@@ -317,6 +318,8 @@ class Desk:
         await core.cluster.ensure_map(self._runner)
         if source_map is not None:
             await core.cluster.ensure_map(source_map)
+        if plan.kind is not RunKind.JOB:
+            await core.cluster.ensure_policy(build_run_policy(core.settings, plan.id))
         try:
             created = await self._ask_cluster(obj, dry_run=False)
         except ConflictError:
@@ -343,6 +346,8 @@ class Desk:
             )
         if source_map is not None:
             await core.cluster.give_map(source_map["metadata"]["name"], obj)
+        if plan.kind is not RunKind.JOB:
+            await core.cluster.give_policy(plan.id, obj)
         await core.audit("submitted", answer.record, actor=plan.user)
         return replace(answer, released=await self._release(plan))
 

@@ -49,6 +49,13 @@ RIGHTS = Rights(
             verbs=_LOOK,
             why="says in plain words how a run stands",
         ),
+        Rule(
+            where=Where.JOBS,
+            group="networking.k8s.io",
+            resources=("networkpolicies",),
+            verbs=("create", "patch"),
+            why="keeps the pods of a run with several of them apart from those of other runs",
+        ),
         Rule(where=Where.JOBS, resources=("pods/log",), verbs=("get",), why="shows and keeps logs"),
         Rule(
             where=Where.JOBS,

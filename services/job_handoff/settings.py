@@ -85,6 +85,19 @@ class Keeping(Model):
     """Results, logs, checkpoints and the record, in the store."""
 
 
+class Network(Model):
+    """What pods of runs may reach, for the NetworkPolicies."""
+
+    namespaces: tuple[Name, ...] = ()
+    """Namespaces that they reach: the one of the hub's proxy, so that they reach the service."""
+    addresses: tuple[Text, ...] = ()
+    """Further addresses (CIDR): an object store, a data server."""
+    internet: Flag = False
+    """Whether they reach public addresses."""
+    operators: tuple[Name, ...] = ("kuberay-operator",)
+    """Namespaces of operators that look at the pods of a run."""
+
+
 class HandoffSettings(ServiceSettings):
     """The settings of job-handoff."""
 
@@ -122,6 +135,7 @@ class HandoffSettings(ServiceSettings):
     """A run that was admitted and has no running pod after this long gives its quota back."""
     unbounded_resources: tuple[Text, ...] = ()
     """`resources.excludeResourcePrefixes` of Kueue's configuration."""
+    network: Network = Network()
     bounds: Bounds = Bounds()
     keep: Keeping = Keeping()
 

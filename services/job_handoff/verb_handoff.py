@@ -16,10 +16,13 @@ from hub_ext.cli.catalogs import UsageError
 from hub_ext.cli.report import Report, table
 from hub_ext.errors import Finding, Severity
 from hub_ext.quota.arithmetic import Resources, pod_request
+from services.base.settings import read_settings
 
 from .client import Client, RefusedError, names_of
+from .manifest.place import build_place
 from .manifest.rayjob import RayVerdict, judge_ray_job
 from .queue import Queue, When, forecast, read_queue
+from .settings import HandoffSettings
 from .verb_run import refused, watch
 
 HELP = "look at your runs, end them, bring their results; or check manifests of runs"
@@ -42,6 +45,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     fetch.add_argument("runs", nargs="*", metavar="RUN")
     fetch.add_argument("--finished", action="store_true", help="of all runs that have ended")
     fetch.add_argument("--to", type=Path, default=Path.home() / "runs", metavar="FOLDER")
+    place = acts.add_parser("place", help="render the namespace of runs with its account and its rules")
+    place.add_argument("config", type=Path, metavar="SETTINGS", help="the service's settings")
     check = acts.add_parser("check", help="judge manifests of runs against queues, without a cluster")
     check.add_argument("files", nargs="+", type=Path, metavar="FILE")
     check.add_argument("--queue", type=Path, metavar="FILE", help="ClusterQueue and ResourceFlavors")
@@ -53,6 +58,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Report:
     if args.act == "check":
         return _check(args)
+    if args.act == "place":
+        return _place(args)
     try:
         with Client.from_environment() as client:
             return _ACTS[args.act](client, args)
@@ -127,6 +134,11 @@ _ACTS: Final = {
 
 
 # Offline
+
+
+def _place(args: argparse.Namespace) -> Report:
+    documents = build_place(read_settings(HandoffSettings, args.config))
+    return Report(result=documents, text=yaml.safe_dump_all(documents, sort_keys=False))
 
 
 def _check(args: argparse.Namespace) -> Report:

@@ -12,6 +12,7 @@ import base64
 import hashlib
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from .errors import NameRuleError
@@ -145,6 +146,7 @@ class ImageReference:
         return f"{self.name}{tag}{digest}"
 
 
+@lru_cache(maxsize=1024)
 def parse_image(text: str) -> ImageReference:
     """Take an image reference apart, without guessing: nothing is added that is not written.
 

@@ -166,6 +166,12 @@ class WorkspaceSpawner(HomeSpawner):
         self._patience = Patience(own=own, queue=self.queue_timeout)
         return super().start()
 
+    async def _start(self) -> Any:
+        url = await super()._start()
+        # Written together with the state, which the hub saves next: each write of its own costs a millisecond.
+        self.orm_spawner.user_options = dict(self.user_options)
+        return url
+
     async def load_user_options(self) -> None:
         """Turn the options into a workspace, or refuse. Nothing of an earlier attempt is left."""
         self.selection = None
@@ -178,7 +184,7 @@ class WorkspaceSpawner(HomeSpawner):
         if verdict.ignored:
             self.log.warning("Ignored %d unknown options of %s", len(verdict.ignored), self._log_name)
         self.selection = verdict
-        self.accepted = self.user_options = self.orm_spawner.user_options = verdict.options
+        self.accepted = self.user_options = verdict.options
         await self._place(verdict)
         await self._reserve(verdict)
 

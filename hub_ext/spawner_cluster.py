@@ -289,4 +289,4 @@ _BLIND: Final = Refusal(
 
 def _pods_health(cluster: HubCluster, namespace: str) -> Health | None:
     """Say how well the pods of a namespace are known; None if they are not watched at all."""
-    return cluster.watch.health().get(f"{Kind.PODS.value} in {namespace}")
+    return cluster.watch.health_of(f"{Kind.PODS.value} in {namespace}")

@@ -32,7 +32,9 @@ NO_ANSWER: Final = explain(read_answer(0, None))
 
 
 def to_object(client: Any, model: Any) -> dict[str, Any]:
-    """Give a model as a plain object; `client` is an `ApiClient`."""
+    """Give a model as a plain object, and what is plain already as it is; `client` is an `ApiClient`."""
+    if isinstance(model, dict):
+        return model
     plain: dict[str, Any] = client.sanitize_for_serialization(model)
     return plain
 

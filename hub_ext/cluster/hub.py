@@ -32,6 +32,7 @@ from .kinds import Kind
 from .offer import Offer, Rules, View, judge
 from .phases import Milestones, note, split
 from .pods import Pod
+from .scheduling import has_failed
 from .starts import Outcome, Subject, record
 from .state import ClusterState
 from .supplies import Supplies
@@ -187,9 +188,10 @@ class Start:
             if self._last and (Kind.PODS, self._at[0]) in cluster.watch.snapshot().visible:
                 return nature.wait(WaitReason.DELETED, fatal=True)
             return self._held_up or explain(None, (), Around(now=cluster.clock()))
-        snapshot = cluster.watch.snapshot()
-        # Looking at all nodes costs: it is only of use while the pod has none.
-        place = Place() if pod.node else snapshot.place(pod.requests, self._workspace.pool)
+        snapshot, events = cluster.watch.snapshot(), cluster.watch.events(pod.uid)
+        # Looking at all nodes costs: it is only of use once the scheduler has found none.
+        placed = pod.node or not has_failed(events)
+        place = Place() if placed else snapshot.place(pod.requests, self._workspace.pool)
         around = Around(
             now=cluster.clock(),
             node=snapshot.node_of(pod),
@@ -197,7 +199,7 @@ class Start:
             place=place,
             usual=self._usual,
         )
-        return explain(pod, cluster.watch.events(pod.uid), around)
+        return explain(pod, events, around)
 
     async def waits(self) -> AsyncGenerator[Wait]:
         """Say what it waits for, each time that this changes, until `succeeded` or the like is called.

@@ -9,7 +9,7 @@ Pure: no clock, no network.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -88,6 +88,11 @@ def _obstacle(nodes: int, words: str) -> Obstacle:
         if match := pattern.search(words):
             return Obstacle(kind=kind, nodes=nodes, what=match.groupdict().get("what") or words)
     return Obstacle(kind=Kind.OTHER, nodes=nodes, what=words)
+
+
+def has_failed(events: Iterable[Event]) -> bool:
+    """Say whether the scheduler has found no node, so that it matters where there might be one."""
+    return any(one.reason in _FAILED for one in events)
 
 
 def judge_scheduling(pod: Pod, events: Sequence[Event], around: Around) -> Wait | None:

@@ -141,6 +141,10 @@ class Watch:
         """Say how well each collection is known, by its name."""
         return {one.source.label: one.health for one in self._followed}
 
+    def health_of(self, label: str) -> Health | None:
+        """Say how well one collection is known, by its name; None if it is not watched."""
+        return next((one.health for one in self._followed if one.source.label == label), None)
+
     def as_of(self) -> datetime:
         """Say until when the pods are known: now, or since when the API server does not answer."""
         silent = [

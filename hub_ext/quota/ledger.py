@@ -24,7 +24,7 @@ from typing import Final
 
 from .arithmetic import NOTHING, Resources
 from .policy import Limit, check
-from .usage import Holding, Observed, Owner, Usage, share_of
+from .usage import Holding, Observed, Owner, Usage, sum_of
 from .verdicts import Refusal
 
 SETTLE: Final = timedelta(seconds=30)
@@ -141,18 +141,21 @@ class Ledger:
 
         `without` leaves one server out, with its pods: the one that asks.
         """
-        result = observed.usage(owner)
-        for promise in self.promises.values():
-            if promise.holding.key != without:
-                for extra in _beyond(promise, observed.of(promise.holding.key)):
-                    result = result + share_of(extra, owner)
-        for own in observed.of(without) if without else ():
-            result = result + share_of(replace(own, taken=NOTHING - own.taken), owner)
-        return result
+        counted = [
+            extra
+            for promise in self.promises.values()
+            if promise.holding.key != without
+            for extra in _beyond(promise, observed.of(promise.holding.key))
+        ]
+        own = observed.of(without) if without else ()
+        return observed.usage(owner) + sum_of(counted, owner) - sum_of(own, owner)
 
 
 def _beyond(promise: Reservation, shown: Sequence[Holding]) -> Iterable[Holding]:
     """Give what a promise adds to the pods of the same server that the cluster shows, owner by owner."""
+    if not promise.before and not shown:  # as nearly all are
+        yield promise.holding
+        return
     for owner in dict.fromkeys(holding.owner for holding in promise.holdings):
         promised, visible = _peak(promise.holdings, owner), _peak(shown, owner)
         if extra := promised.peak(visible) - visible:

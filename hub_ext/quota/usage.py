@@ -5,11 +5,11 @@ Pure: no clock, no network.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Final, TypeVar
 
-from .arithmetic import NOTHING, Resources
+from .arithmetic import NOTHING, Resources, total
 from .verdicts import Scope
 
 _Key = TypeVar("_Key")
@@ -58,6 +58,16 @@ class Usage:
             user=self.user + other.user, team=self.team + other.team, cluster=self.cluster + other.cluster
         )
 
+    def __sub__(self, other: Usage) -> Usage:
+        if other is _NO_USE:
+            return self
+        return Usage(
+            user=self.user - other.user, team=self.team - other.team, cluster=self.cluster - other.cluster
+        )
+
+
+_NO_USE: Final = Usage()
+
 
 def share_of(holding: Holding, owner: Owner) -> Usage:
     """Say how one holding counts for `owner`."""
@@ -66,6 +76,17 @@ def share_of(holding: Holding, owner: Owner) -> Usage:
         user=holding.taken if holding.owner == owner else NOTHING,
         team=holding.taken if same_team else NOTHING,
         cluster=holding.taken,
+    )
+
+
+def sum_of(holdings: Collection[Holding], owner: Owner) -> Usage:
+    """Say how many holdings together count for `owner`."""
+    if not holdings:
+        return _NO_USE
+    return Usage(
+        user=total(one.taken for one in holdings if one.owner == owner),
+        team=total(one.taken for one in holdings if owner.team and one.owner.team == owner.team),
+        cluster=total(one.taken for one in holdings),
     )
 
 

@@ -70,7 +70,9 @@ def freeze(value: Any) -> Any:
 
 def thaw(value: Any) -> Any:
     """Give a copy made of ordinary dicts and lists, as the API and YAML want it."""
-    if isinstance(value, Mapping):
+    if value is None or isinstance(value, str | int | float):  # most of it; asking for a Mapping costs
+        return value
+    if isinstance(value, dict | Mapping):
         return {key: thaw(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [thaw(item) for item in value]

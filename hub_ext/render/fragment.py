@@ -84,7 +84,7 @@ def apply(pod: Object, fragment: PodFragment) -> dict[str, Any]:
     ValueError
         The pod has no container named `notebook`.
     """
-    result: dict[str, Any] = deepcopy(dict(pod))
+    result: dict[str, Any] = thaw(pod)
     spec = result.setdefault("spec", {})
     _apply_metadata(result.setdefault("metadata", {}), fragment)
     for container in _containers(spec):

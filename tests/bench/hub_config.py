@@ -1,5 +1,6 @@
 """The hub of the benchmark: that of the tests, with KubeSpawner as it is or with ours."""
 
+import json
 import os
 from pathlib import Path
 
@@ -18,3 +19,8 @@ c.JupyterHub.concurrent_spawn_limit = 0
 c.JupyterHub.log_level = "WARN"
 c.Spawner.start_timeout = 300
 c.KubeSpawner.storage_pvc_ensure = False
+
+# Without the service of the tests, which asks the hub several times a second.
+scopes = ["admin:users", "admin:servers", "admin:server_state"]
+c.JupyterHub.services = [{"name": "tests", "api_token": json.loads(os.environ["HUB"])["token"]}]
+c.JupyterHub.load_roles = [{"name": "tests", "services": ["tests"], "scopes": scopes}]

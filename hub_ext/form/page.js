@@ -35,11 +35,42 @@
     }
   }
 
+  // Size, price and room depend on the answers. The hub's own page says them for a link with these answers.
+  let asked = 0;
+  async function refresh(card) {
+    const radio = card.querySelector("input[name=profile]");
+    const query = new URLSearchParams({ "opt-profile": radio.value });
+    for (const select of card.querySelectorAll("[data-choice]")) {
+      const typed = select.closest(".gw-question").querySelector("input");
+      const isTyped = typed && select.value.endsWith(":");
+      query.set("opt-" + select.dataset.choice, isTyped ? select.value + typed.value.trim() : select.value);
+    }
+    const turn = ++asked;
+    const address = window.location.pathname + "?" + query;
+    const headers = { "X-XSRFToken": window.jhdata?.xsrf_token ?? "" };
+    const answer = await window.fetch(address, { headers }).catch(() => null);
+    const text = answer?.ok ? await answer.text() : "";
+    const page = new DOMParser().parseFromString(text, "text/html");
+    const same = [...page.querySelectorAll("input[name=profile]")].find((one) => one.value === radio.value);
+    if (turn !== asked || !same || !(same.checked || same.disabled)) {
+      return;
+    }
+    for (const part of [".gw-about", ".gw-price", ".gw-sharing"]) {
+      const [shown, fresh] = [card, same.closest(".gw-card")].map((one) => one.querySelector(part));
+      if (shown && fresh) {
+        shown.innerHTML = fresh.innerHTML; // made by the same template, where everything is escaped
+      }
+    }
+  }
+
   form.addEventListener("change", (event) => {
     nameButton();
     const card = event.target.closest(".gw-card");
     if (card) {
       offer(card);
+      if (event.target.name !== "profile") {
+        refresh(card);
+      }
     }
   });
   document.addEventListener("DOMContentLoaded", () => {

@@ -10,7 +10,7 @@ from tests.browser.checks import DESKTOP, PHONE, barriers, is_too_wide, picture
 from tests.browser.conftest import SignIn
 from tests.browser.pages import LAB, PATIENCE_MILLISECONDS, HubPages
 from tests.demo.hub import Hub
-from tests.demo.users import VERA
+from tests.demo.users import ADA, VERA
 
 FORM = "#spawn_form"
 THEME = "theme => document.documentElement.setAttribute('data-bs-theme', theme)"
@@ -58,6 +58,19 @@ def test_a_link_fills_in_and_starts_nothing(sign_in: SignIn) -> None:
     pages.open_link("no-such")
     expect(pages.page.get_by_text("This link cannot be followed.")).to_be_visible()
     expect(pages.profile("Notebook without GPU")).to_be_checked()
+
+
+def test_another_answer_is_told_with_its_size_price_and_room(sign_in: SignIn) -> None:
+    pages = sign_in(ADA)
+    pages.open_link("gpu-slice")
+    card = pages.card("GPU slice")
+    expect(card).to_contain_text("One 1g.18gb slice of a card")
+    expect(card).to_contain_text("4 free now")
+    card.get_by_label("Size").select_option("large")
+    expect(card).to_contain_text("One 3g.71gb slice of a card")
+    expect(card).to_contain_text("1 free now")
+    expect(card.locator(".gw-price")).to_have_text("1.80 EUR per hour")
+    expect(card.get_by_label("Size")).to_have_value("large")
 
 
 def test_with_html_alone_a_workspace_is_chosen_and_started(

@@ -84,4 +84,5 @@ def test_everything_that_can_be_operated_has_a_label() -> None:
 
 def test_the_page_names_no_address() -> None:
     html = render(build_page(workspaces(), Visit(person=ADA, server_name="", today=TODAY, last={})))
-    assert not re.search(r"(src|href|action)=|url\(|fetch\(", html)
+    assert not re.search(r"(src|href|action)=|url\(", html)
+    assert "/hub" not in html

@@ -145,7 +145,7 @@ def fail(cluster: world.Cluster, name: str, node: str, reason: Reason) -> None:
 def test_a_bad_image_is_tried_by_one_node_at_a_time_longer_and_longer_apart() -> None:
     cluster, catalog = world.Cluster(*nodes(20)), catalog_of(["base"])
     gaps, last = [], None
-    for _ in range(400):
+    for _ in range(200):
         made = cluster.plan(catalog)
         cluster.pods.clear()
         assert len(made.fetches) <= 1
@@ -153,10 +153,10 @@ def test_a_bad_image_is_tried_by_one_node_at_a_time_longer_and_longer_apart() ->
             gaps.append(cluster.now - last if last else None)
             last = cluster.now
             fail(cluster, "base", made.fetches[0].node, Reason.IMAGE_NOT_FOUND)
-        cluster.now += timedelta(seconds=15)
+        cluster.now += timedelta(seconds=30)
     waits = [gap.total_seconds() for gap in gaps[1:] if gap]
     assert waits == sorted(waits)
-    assert waits[0] < 60
+    assert waits[0] <= 60
     assert max(waits) <= 31 * 60
 
 

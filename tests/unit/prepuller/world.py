@@ -9,7 +9,7 @@ from typing import Any
 from hub_ext.catalog.load import load_catalog
 from hub_ext.catalog.model import Catalog
 from hub_ext.cluster.events import Event
-from services.prepuller.facts import Machine, read_machine
+from services.prepuller.facts import read_machine
 from services.prepuller.picture import Picture, Seen, look
 from services.prepuller.places import lay_out
 from services.prepuller.plan import Plan, plan, worked_in
@@ -110,15 +110,11 @@ class Cluster:
     """A cluster as the prepuller watches it: nodes, and its own pods with what a kubelet made of them."""
 
     def __init__(self, *nodes: Mapping[str, Any]) -> None:
-        self.nodes = {node["metadata"]["name"]: dict(node) for node in nodes}
+        self.machines = {machine.name: machine for machine in map(read_machine, nodes)}
         self.pods: dict[str, PullPod] = {}
         self.now = NOW
         self.troubles = Troubles()
         self.unneeded: dict[str, datetime] = {}
-
-    @property
-    def machines(self) -> dict[str, Machine]:
-        return {name: read_machine(node) for name, node in self.nodes.items()}
 
     def picture(self, desired: Desired, given: Settings) -> Picture:
         machines = self.machines

@@ -27,6 +27,10 @@ class Places:
     jobs: str = "jobs"
     pulls: str = "gpu-workspaces-prepuller"
 
+    @property
+    def of_workspaces(self) -> tuple[str, ...]:
+        return self.workspaces or (self.hub,)
+
     def of(self, where: Where) -> tuple[str, ...]:
         """Give the namespaces that a rule holds in; empty for the whole cluster."""
         match where:
@@ -39,7 +43,7 @@ class Places:
             case Where.PULLS:
                 return (self.pulls,)
             case Where.WORKSPACES:
-                return self.workspaces or (self.hub,)
+                return self.of_workspaces
 
 
 def build_rights(rights: Rights, places: Places, *, account: str = "") -> list[dict[str, Any]]:

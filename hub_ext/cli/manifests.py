@@ -1,0 +1,97 @@
+"""`gpu-workspaces manifests`: what an installation has beside the chart, from one short file.
+
+Shell: reads files.
+"""
+
+import argparse
+import shlex
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from ..catalog.load import load_catalog
+from ..errors import Finding, Severity
+from ..install.manifests import build_manifests
+from ..install.model import Installation
+from ..install.values import build_values
+from ..managed import declared
+from ..render.documents import to_yaml
+from ..rights import Rights
+from .catalogs import UsageError
+from .report import Report
+
+HELP = "print what an installation has beside the chart: manifests, or the chart's values about services"
+PARTS: Final = ("manifests", "values")
+FILES: Final = "files"
+"""Prints the arguments for Helm, and for preflight, that name the files of values."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("installation", type=Path, help="YAML file that describes the installation")
+    parser.add_argument(
+        "--part", choices=(*PARTS, FILES), default=PARTS[0], help="what is printed (%(default)s)"
+    )
+
+
+def run(args: argparse.Namespace) -> Report:
+    try:
+        installation = read_installation(args.installation)
+    except ValidationError as error:
+        return Report(findings=[_finding(args.installation, one) for one in error.errors()], failed=True)
+    if args.part == FILES:
+        paths = [str(args.installation.parent / file) for file in installation.values]
+        return Report(result=paths, text=" ".join(f"--values {shlex.quote(path)}" for path in paths))
+    documents = render(installation, args.installation.parent, args.part)
+    return Report(result=documents, text=to_yaml(*documents))
+
+
+def read_installation(path: Path) -> Installation:
+    """Read the description of an installation.
+
+    Raises
+    ------
+    UsageError
+        It is no YAML.
+    ValidationError
+        It says what does not make sense.
+    """
+    try:
+        found = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    except YAMLError as error:
+        raise UsageError(f"{path}: {str(error).splitlines()[0]}") from error
+    return Installation.model_validate(found, by_alias=True, by_name=False)
+
+
+def render(installation: Installation, folder: Path, part: str) -> list[dict[str, Any]]:
+    """Give manifests or values; `folder` is what paths in the description are from.
+
+    Raises
+    ------
+    CatalogError
+        The catalog is wrong, or there is no such service.
+    """
+    rights: dict[str, tuple[str, Rights]] = {name: declared(name) for name in installation.services}
+    if part == "values":
+        return [build_values(installation, rights)]
+    source = folder / installation.catalog
+    load_catalog(source)
+    return build_manifests(installation, rights, catalog=_catalog_text(source))
+
+
+def _catalog_text(path: Path) -> str:
+    """Give the catalog alone, without the values that it may stand in."""
+    found = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    return to_yaml(found.get("custom", {}).get("gpuWorkspaces", found))
+
+
+def _finding(path: Path, details: Any) -> Finding:
+    return Finding(
+        severity=Severity.ERROR,
+        code="bad-installation",
+        message=details["msg"],
+        path=".".join(map(str, details["loc"])),
+        file=str(path),
+    )

@@ -35,9 +35,6 @@ EVERY: Final = 3.0
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", type=Path, help="notebook or script")
-    parser.add_argument(
-        "arguments", nargs="*", help="arguments of a script; put -- before those that begin with -"
-    )
     parser.add_argument("--profile", default="", metavar="NAME[@VERSION]", help="job profile")
     parser.add_argument("--choice", action="append", default=[], metavar="QUESTION=ANSWER")
     parser.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="of a notebook")
@@ -166,7 +163,7 @@ def _entry(args: argparse.Namespace, path: str) -> dict[str, Any]:
     if args.param:
         raise UsageError("--param is for notebooks; a script takes arguments")
     launcher = args.launcher or ("bash" if path.endswith(".sh") else "python")
-    return {"type": "script", "path": path, "arguments": args.arguments, "launcher": launcher}
+    return {"type": "script", "path": path, "arguments": args.args, "launcher": launcher}
 
 
 def _pair(text: str) -> tuple[str, str]:

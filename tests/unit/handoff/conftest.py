@@ -7,18 +7,23 @@ import hashlib
 import io
 import json
 import tarfile
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from jupyterhub.services.auth import HubOAuth
 from prometheus_client import CollectorRegistry
+from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_sockets
 
 from hub_ext.catalog.load import load_catalog
 from hub_ext.catalog.model import Catalog
 from hub_ext.selection_access import Person
 from services.base import Context
+from services.base.web import application
 from services.hub import Hub
 from services.job_handoff import places
 from services.job_handoff.app import JobHandoff
@@ -31,6 +36,7 @@ from tests.fakes.batch import FakeBatch, queue_objects
 from tests.fakes.hub import FakeHub
 
 CATALOG = Path(__file__).parent / "catalog.yaml"
+PREFIX = "/services/job-handoff/"
 TODAY = date(2026, 11, 30)
 NOW = datetime(2026, 11, 30, 9, 0, tzinfo=UTC)
 ADA = Person(name="ada", groups=frozenset({"nlp"}))
@@ -150,3 +156,44 @@ async def world(settings: HandoffSettings) -> World:
     made = World(settings)
     await made.upload()
     return made
+
+
+class Door(HubOAuth):
+    """Stands for the hub's sign-in: the token is the user's name."""
+
+    async def get_user(self, handler: Any, sync: bool = True) -> dict[str, Any] | None:
+        _, _, name = handler.request.headers.get("Authorization", "").partition(" ")
+        return (
+            {
+                "name": name,
+                "kind": "user",
+                "admin": name == "root",
+                "scopes": ["access:services!service=job-handoff"],
+            }
+            if name
+            else None
+        )
+
+
+@pytest.fixture
+async def url(world: World) -> AsyncIterator[str]:
+    """The service, on a port of this machine."""
+    server = HTTPServer(
+        application(
+            world.service,
+            (),
+            Door(api_token="service-token", api_url="http://127.0.0.1:9/hub/api", base_url=PREFIX),
+        ),
+        max_body_size=1024 * 1024,
+    )  # type: ignore[arg-type]
+    sockets = bind_sockets(0, "127.0.0.1")
+    server.add_sockets(sockets)
+    yield f"http://127.0.0.1:{sockets[0].getsockname()[1]}{PREFIX}"
+    server.stop()
+    await server.close_all_connections()
+
+
+@pytest.fixture
+async def ada(url: str) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=url, headers={"Authorization": "token ada"}, timeout=60) as client:
+        yield client

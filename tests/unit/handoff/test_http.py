@@ -7,65 +7,17 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
-from jupyterhub.services.auth import HubOAuth
-from tornado.httpserver import HTTPServer
-from tornado.netutil import bind_sockets
 
-from services.base.web import application
 from services.job_handoff.core import RUNNER
 from services.job_handoff.ids import Claims, token_for
 
-from .conftest import DIGEST, NOTEBOOK, SOURCE, World, archive, body
-
-PREFIX = "/services/job-handoff/"
-
-
-class Door(HubOAuth):
-    """Stands for the hub's sign-in: the token is the user's name."""
-
-    async def get_user(self, handler: Any, sync: bool = True) -> dict[str, Any] | None:
-        _, _, name = handler.request.headers.get("Authorization", "").partition(" ")
-        return (
-            {
-                "name": name,
-                "kind": "user",
-                "admin": name == "root",
-                "scopes": ["access:services!service=job-handoff"],
-            }
-            if name
-            else None
-        )
-
-
-@pytest.fixture
-async def url(world: World) -> AsyncIterator[str]:
-    """The service, on a port of this machine."""
-    server = HTTPServer(
-        application(
-            world.service,
-            (),
-            Door(api_token="service-token", api_url="http://127.0.0.1:9/hub/api", base_url=PREFIX),
-        ),
-        max_body_size=1024 * 1024,
-    )  # type: ignore[arg-type]
-    sockets = bind_sockets(0, "127.0.0.1")
-    server.add_sockets(sockets)
-    yield f"http://127.0.0.1:{sockets[0].getsockname()[1]}{PREFIX}"
-    server.stop()
-    await server.close_all_connections()
-
-
-@pytest.fixture
-async def ada(url: str) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=url, headers={"Authorization": "token ada"}, timeout=60) as client:
-        yield client
+from .conftest import DIGEST, NOTEBOOK, PREFIX, SOURCE, World, archive, body
 
 
 def bob(client: httpx.AsyncClient) -> dict[str, str]:

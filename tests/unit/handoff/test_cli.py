@@ -1,0 +1,178 @@
+"""The commands of a workspace, against the service over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hub_ext.cli.app import main
+from services.job_handoff.git import GitError, read_checkout
+
+from .conftest import World
+
+
+class Command:
+    """`gpu-workspaces` in a workspace."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    async def __call__(self, *arguments: object) -> tuple[int, dict[str, Any]]:
+        """Run it; gives its exit status and its JSON."""
+        self._capsys.readouterr()
+        verb, *rest = map(str, arguments)
+        status = await asyncio.to_thread(main, [verb, "--json", *rest])
+        text = self._capsys.readouterr().out
+        return status, json.loads(text[text.index("{") :])
+
+
+@pytest.fixture
+def command(url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    monkeypatch.setenv("GPU_WORKSPACES_HANDOFF_URL", url)
+    monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "ada")
+    monkeypatch.setenv("JUPYTERHUB_SERVER_NAME", "")
+    return Command(capsys)
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "helper.py").write_text("X = 1\n")
+    file = folder / "train.py"
+    file.write_text("import helper\n")
+    return file
+
+
+async def test_a_script_is_sent_tried_and_submitted_once(
+    command: Command, script: Path, world: World
+) -> None:
+    status, tried = await command("run", script, "--profile", "cpu", "--dry-run")
+    assert (status, tried["result"]["forecast"]["when"]) == (0, "now")
+    assert world.kube.all_for_test("jobs") == []
+    again = ("run", script, "--profile", "cpu", "--key", "k", "--max-duration", "1h", "--args", "--lr", "0.1")
+    _, first = await command(*again)
+    _, second = await command(*again)
+    assert (first["result"]["created"], second["result"]["created"]) == (True, False)
+    (job,) = world.kube.all_for_test("jobs")
+    spec = next(
+        one["value"]
+        for one in job["spec"]["template"]["spec"]["containers"][0]["env"]
+        if one["name"] == "HANDOFF_SPEC"
+    )
+    assert json.loads(spec)["entry"]["arguments"] == ["--lr", "0.1"]
+
+
+async def test_why_not_is_a_finding(command: Command, script: Path) -> None:
+    status, refused = await command("run", script, "--profile", "desk")
+    assert (status, refused["findings"][0]["code"]) == (1, "not-runnable")
+    (script.parent / "key.pem").write_text("x")
+    status, refused = await command("run", script, "--profile", "cpu")
+    assert (status, refused["findings"][0]["code"]) == (1, "credential-in-source")
+    assert (await command("run", script.parent / "none.py", "--profile", "cpu"))[0] == 2
+
+
+async def test_preparing_gives_the_page_to_open(command: Command, script: Path) -> None:
+    status, prepared = await command("run", script, "--prepare")
+    assert status == 0
+    assert prepared["result"]["url"].startswith("/services/job-handoff/new?server=&snapshot=")
+    assert prepared["result"]["url"].endswith("&path=train.py")
+
+
+async def test_runs_are_listed_shown_ended_and_fetched(
+    command: Command, script: Path, world: World, tmp_path: Path
+) -> None:
+    _, made = await command("run", script, "--profile", "cpu", "--name", "first")
+    run = made["result"]["id"]
+    assert [one["title"] for one in (await command("handoff", "list"))[1]["result"]] == ["first"]
+    assert (await command("handoff", "show", run))[1]["result"]["status"]["phase"] == "queued"
+    assert (await command("handoff", "show", "run-x"))[1]["findings"][0]["code"] == "unknown-run"
+    await world.store.put(f"nlp/ada/runs/{run}/outputs/a.txt", b"new")
+    await world.store.put(f"nlp/ada/runs/{run}/outputs/deep/b.txt", b"b")
+    assert (await command("handoff", "cancel", run))[1]["result"]["status"]["phase"] == "canceled"
+    home = tmp_path / "runs"
+    (home / run).mkdir(parents=True)
+    (home / run / "a.txt").write_text("mine")
+    _, brought = await command("handoff", "fetch", "--finished", "--to", home)
+    assert brought["result"]["files"] == [str(home / run / "deep" / "b.txt")]
+    assert (home / run / "a.txt").read_text() == "mine"
+    assert (await command("handoff", "fetch", "--finished", "--to", home))[1]["result"]["files"] == []
+
+
+async def test_outside_a_workspace_the_command_says_what_is_missing(
+    command: Command, monkeypatch: pytest.MonkeyPatch, script: Path
+) -> None:
+    monkeypatch.delenv("GPU_WORKSPACES_HANDOFF_URL")
+    status, answer = await command("run", script, "--profile", "cpu")
+    assert status == 2
+    assert "GPU_WORKSPACES_HANDOFF_URL" in answer["error"]
+
+
+async def test_manifests_are_checked_offline(command: Command, tmp_path: Path) -> None:
+    gpu = {"name": "nvidia.com/gpu", "nominalQuota": "8"}
+    group = {"coveredResources": ["nvidia.com/gpu"], "flavors": [{"name": "h200", "resources": [gpu]}]}
+    queue = {"kind": "ClusterQueue", "metadata": {"name": "q"}, "spec": {"resourceGroups": [group]}}
+    limits = {"cpu": "4", "memory": "16Gi", "nvidia.com/gpu": "1"}
+    pod = {"spec": {"containers": [{"name": "main", "resources": {"limits": limits}}]}}
+    documents = [{"kind": "Job", "spec": {"template": pod}}, {"kind": "RayJob", "spec": {}}]
+    (tmp_path / "queue.yaml").write_text(yaml.safe_dump(queue))
+    (tmp_path / "runs.yaml").write_text(yaml.safe_dump_all(documents))
+    check = ("handoff", "check", tmp_path / "runs.yaml", "--queue", tmp_path / "queue.yaml")
+    status, found = await command(*check)
+    assert (status, {one["code"] for one in found["findings"]}) == (1, {"queue-uncovered", "ray-job"})
+    _, rest = await command(*check, "--exclude", "cpu", "--exclude", "memory")
+    assert {one["code"] for one in rest["findings"]} == {"ray-job"}
+
+
+# Git
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout whose commit is on its remote, which has an address by https."""
+    bare, work = tmp_path / "bare.git", tmp_path / "checkout"
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+    for command in (
+        ["git", "init", "-q", "--bare", str(bare)],
+        ["git", "clone", "-q", str(bare), str(work)],
+    ):
+        subprocess.run(command, check=True, capture_output=True)
+    (work / "sub").mkdir()
+    (work / "sub" / "a.py").write_text("1\n")
+    for command in (
+        ["add", "."],
+        [*identity, "commit", "-qm", "first"],
+        ["push", "-q", "origin", "HEAD"],
+        ["remote", "set-url", "origin", "git@git.example.com:team/code.git"],
+    ):
+        subprocess.run(["git", "-C", str(work), *command], check=True, capture_output=True)
+    return work
+
+
+def test_a_clean_checkout_is_its_commit(checkout: Path) -> None:
+    found = read_checkout(checkout / "sub")
+    assert (found.url, found.folder, found.changes) == ("https://git.example.com/team/code.git", "sub", None)
+    assert len(found.commit) == 40
+
+
+def test_what_is_not_committed_goes_along(checkout: Path) -> None:
+    (checkout / "sub" / "a.py").write_text("2\n")
+    (checkout / "new.py").write_text("3\n")
+    found = read_checkout(checkout)
+    assert found.changes is not None
+    assert set(found.changes.files) == {"changes.patch", "new.py"}
+    found.changes.close()
+
+
+def test_a_commit_that_was_not_pushed_is_refused(checkout: Path) -> None:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+    command = ["git", "-C", str(checkout), *identity, "commit", "-q", "--allow-empty", "-m", "x"]
+    subprocess.run(command, check=True)
+    with pytest.raises(GitError, match="Push it first"):
+        read_checkout(checkout)

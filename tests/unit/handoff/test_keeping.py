@@ -1,0 +1,232 @@
+"""What is done again and again: filing, removing, opening gates, freeing what is stuck, cleaning up."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from hub_ext.selection_access import Person
+from services.job_handoff.board import Seen
+from services.job_handoff.limits import GATE, GATE_ANNOTATION
+from services.job_handoff.settings import HandoffSettings
+from services.job_handoff.store import StoreError
+from services.job_handoff.verdicts import RunRefusedError
+
+from .conftest import ADA, World, body
+
+OLD = "2026-01-01T00:00:00Z"
+
+
+async def submit(world: World, **changes: object) -> str:
+    return (await world.service.desk.submit("ada", body(**changes))).record.id
+
+
+async def look(world: World, run: str, person: Person = ADA) -> Seen:
+    return await world.service.board.one(person, run)
+
+
+async def test_a_run_that_has_ended_is_filed_once_and_looks_the_same_afterwards(world: World) -> None:
+    run = await submit(world)
+    world.kube.condition_for_test(run, "Admitted")
+    world.kube.pod_for_test(run, "Succeeded", terminated={"exitCode": 0, "startedAt": OLD, "finishedAt": OLD})
+    world.kube.end_for_test(run)
+    before = await look(world, run)
+    for _ in range(2):
+        await world.service.keeper.tend()
+    assert await world.store.get(f"nlp/ada/runs/{run}/log.txt") == b"hello\nworld"
+    world.kube.drop_for_test(f"/apis/batch/v1/namespaces/runs/jobs/{run}")
+    after = await look(world, run)
+    assert (after.record.id, after.status.phase, after.status.text) == (
+        run,
+        before.status.phase,
+        before.status.text,
+    )
+    assert await world.service.board.log(after) == "hello\nworld"
+    assert (
+        world.registry.get_sample_value(
+            "gpu_workspaces_handoff_runs_ended_total",
+            {"kind": "job", "profile": "cpu@1", "phase": "succeeded", "reason": "succeeded"},
+        )
+        == 1
+    )
+    again = await world.service.desk.submit("ada", body())
+    assert (again.record.id, again.created) == (run, False)
+
+
+async def test_a_store_that_does_not_answer_costs_no_run(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = await submit(world)
+    world.kube.end_for_test(run)
+
+    async def away(*_arguments: object, **_more: object) -> bool:
+        raise StoreError("no answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.service.core.store, "put", away)
+        await world.service.keeper.tend()
+        canceled = await world.service.actions.cancel(ADA, run)
+        assert canceled.status.phase.has_ended
+        second = await submit(world, key="second")
+        await world.service.actions.cancel(ADA, second)
+    assert {one["metadata"]["name"] for one in world.kube.all_for_test("jobs")} == {run, second}
+    assert world.kube.workload_for_test(second)["spec"]["active"] is False
+    await world.service.keeper.tend()
+    assert {one["metadata"]["name"] for one in world.kube.all_for_test("jobs")} == {run}
+    assert (await look(world, second)).status.phase.value == "canceled"
+
+
+async def test_a_dead_store_refuses_what_it_could_not_keep(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(*_arguments: object, **_more: object) -> bool:
+        raise StoreError("No space left", full=True)
+
+    monkeypatch.setattr(world.service.core.store, "get", full)
+    with pytest.raises(RunRefusedError) as error:
+        await submit(world)
+    assert (error.value.reason, error.value.status) == ("store-full", 507)
+    assert world.kube.all_for_test("jobs") == []
+
+
+async def test_a_member_s_limit_holds_a_run_until_there_is_room(world: World) -> None:
+    first = await submit(world, profile="card", key="1", choices={})
+    second = await submit(world, profile="card", key="2")
+    third = await submit(world, profile="card", key="3")
+    jobs = {
+        one["metadata"]["name"]: one["metadata"]["annotations"] for one in world.kube.all_for_test("jobs")
+    }
+    assert [GATE_ANNOTATION in jobs[name] for name in (first, second, third)] == [False, False, True]
+    assert jobs[third][GATE_ANNOTATION] == GATE
+    await world.service.keeper.open_gates()
+    assert GATE_ANNOTATION in (await look(world, third)).obj["metadata"]["annotations"]  # type: ignore[index]
+    world.kube.end_for_test(first)
+    world.service.core.census._taken = float("-inf")
+    await world.service.keeper.open_gates()
+    assert GATE_ANNOTATION not in (await look(world, third)).obj["metadata"]["annotations"]  # type: ignore[index]
+
+
+async def test_what_never_fits_is_refused_in_the_words_of_the_spawn_page(world: World) -> None:
+    with pytest.raises(RunRefusedError) as error:
+        await submit(world, profile="card", choices={"cards": "four"})
+    assert error.value.reason == "user-limit"
+    assert "This run needs 4 GPUs, but you may have 2 GPUs at the same time." in error.value.text
+
+
+async def test_a_server_counts_and_one_that_is_released_does_not(world: World) -> None:
+    gpu = {"nvidia.com/gpu": "2"}
+    world.kube.put_for_test(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": "jupyter-ada",
+                "namespace": "hub",
+                "labels": {"component": "singleuser-server", "gpu-workspaces.jupyter.org/team": "nlp"},
+                "annotations": {
+                    "gpu-workspaces.jupyter.org/user": "ada",
+                    "gpu-workspaces.jupyter.org/server": "",
+                },
+            },
+            "spec": {"containers": [{"name": "notebook", "resources": {"limits": gpu}}]},
+            "status": {"phase": "Running"},
+        }
+    )
+    world.hub.add_server("ada", options={"profile": "card"})
+    waiting = await world.service.desk.submit("ada", body(profile="card"), dry_run=True)
+    assert (waiting.forecast.when, waiting.forecast.reason) == ("wait", "user-limit")
+    released = await world.service.desk.submit(
+        "ada", body(profile="card", server="", release=True, image="server")
+    )
+    assert (released.forecast.when, released.released) == ("now", True)
+    assert world.hub.stopped == ["ada/"]
+
+
+async def test_a_run_that_was_admitted_and_cannot_start_gives_its_quota_back(
+    world: World, settings: HandoffSettings
+) -> None:
+    run = await submit(world)
+    world.kube.condition_for_test(run, "Admitted")
+    waiting = {"reason": "ErrImagePull", "message": "not found"}
+    world.kube.pod_for_test(run, "Pending", waiting=waiting)
+    await world.service.keeper.tend()
+    assert world.kube.workload_for_test(run)["spec"]["active"] is True
+    workload = world.kube.workload_for_test(run)
+    workload["status"]["conditions"][0]["lastTransitionTime"] = OLD
+    world.kube.put_for_test(workload)
+    await world.service.keeper.tend()
+    assert world.kube.workload_for_test(run)["spec"]["active"] is False
+    status = (await look(world, run)).status
+    assert (status.phase.value, status.reason) == ("failed", "stuck")
+    assert "image-not-found" in status.text
+
+
+async def test_objects_go_when_their_time_is_over(world: World) -> None:
+    run = await submit(world)
+    world.kube.end_for_test(run)
+    job = world.kube.all_for_test("jobs")[0]
+    job["status"]["conditions"][0]["lastTransitionTime"] = OLD
+    world.kube.put_for_test(job)
+    await world.service.keeper.tend()
+    assert world.kube.all_for_test("jobs") == []
+    assert (await look(world, run)).status.phase.value == "succeeded"
+
+
+async def test_what_belongs_to_nothing_is_cleaned_up(world: World, tmp_path: Path) -> None:
+    run = await submit(world)
+    for name, created in (("run-gone-source", OLD), ("run-new-source", None)):
+        metadata = {
+            "name": name,
+            "namespace": "runs",
+            "labels": {"app.kubernetes.io/component": "source", "gpu-workspaces.jupyter.org/job": "x"},
+        } | ({"creationTimestamp": created} if created else {})
+        world.kube.put_for_test({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    await world.store.put("nlp/ada/runs/old/outputs/a", b"x")
+    await world.store.put("nlp/ada/runs/new/outputs/a", b"x")
+    past = (datetime.now(UTC) - timedelta(days=91)).timestamp()
+    os.utime(tmp_path / "store" / "nlp/ada/runs/old/outputs/a", (past, past))
+    await world.service.keeper.clean()
+    names = {one["metadata"]["name"] for one in world.kube.all_for_test("configmaps")}
+    assert "run-gone-source" not in names
+    assert {"run-new-source", f"{run}-source"} <= names
+    assert await world.store.get("nlp/ada/runs/old/outputs/a") is None
+    assert await world.store.get("nlp/ada/runs/new/outputs/a") == b"x"
+
+
+async def test_a_retry_goes_on_from_the_checkpoints(world: World) -> None:
+    run = await submit(world, maxDuration="1h")
+    with pytest.raises(RunRefusedError) as error:
+        await world.service.actions.retry(ADA, run)
+    assert error.value.reason == "not-ended"
+    world.kube.end_for_test(run, succeeded=False)
+    again = await world.service.actions.retry(ADA, run)
+    assert again.created
+    assert again.record.lineage == run
+    assert (again.record.request["resumeFrom"], again.record.request["maxDuration"]) == (run, "1h")
+
+
+async def test_nobody_goes_on_from_another_s_run(world: World) -> None:
+    run = await submit(world)
+    await world.upload("bob")
+    with pytest.raises(RunRefusedError) as error:
+        await world.service.desk.submit("bob", body(resumeFrom=run))
+    assert error.value.reason == "unknown-run"
+
+
+async def test_a_schedule_is_paused_and_removed(world: World) -> None:
+    run = await submit(world, schedule={"cron": "0 6 * * *", "timeZone": "Europe/Berlin"})
+    (cron,) = world.kube.all_for_test("cronjobs")
+    assert cron["spec"]["jobTemplate"]["metadata"]["annotations"][GATE_ANNOTATION] == GATE
+    paused = await world.service.actions.pause(ADA, run, paused=True)
+    assert paused.status.text == "Paused."
+    await world.service.actions.cancel(ADA, run)
+    assert world.kube.all_for_test("cronjobs") == []
+
+
+async def test_everyone_s_runs_are_for_admins_and_nothing_of_others_is_listed(world: World) -> None:
+    run = await submit(world)
+    assert [one.record.id for one in await world.service.board.everyones()] == [run]
+    assert await world.service.board.mine(Person(name="bob", groups=frozenset({"vision"}))) == ()

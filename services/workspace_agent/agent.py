@@ -11,7 +11,7 @@ import logging
 import random
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,6 +21,7 @@ from hub_ext.protocol import (
     Document,
     Keep,
     Report,
+    Saved,
     SaveRequest,
     State,
     Stop,
@@ -76,6 +77,8 @@ class Agent:
         self._answered_at = 0.0
         self._problem: str | None = None
         self._round: SaveRound | None = None
+        self._saves = ""
+        """Id of the last wish to save."""
         self._wake, self._progress = asyncio.Event(), asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -83,24 +86,9 @@ class Agent:
         """Begin; needs a running event loop."""
         self._spawn(self._run())
 
-    async def stop(self) -> None:
-        """End at once."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._sampler.close()
-        if self._culler:
-            self._culler.close()
-
     async def once(self) -> None:
-        """Take one sample, report it and tell the pages. Whatever fails is logged, and never raised."""
-        try:
-            self._report = self._build(await self._sampler.take())
-        except Exception:
-            # This code runs in the user's server: a fault in it must not reach that.
-            log.exception("workspace agent: no sample could be taken")
-            self._failures += 1
-            return
+        """Take one sample, report it and tell the pages."""
+        self._report = self._build(await self._sampler.take())
         if self._culler is None:
             self._sampler.settle()
             self._tell()
@@ -151,15 +139,23 @@ class Agent:
         # Workspaces that started together do not report together.
         await self._pause(random.random() * WATCH_SECONDS / 6)  # noqa: S311 - spreads load, guards nothing
         while True:
-            await self.once()
+            await self._guarded(self.once())
             asked = self._answer.next_report_seconds if self._answer else REPORT_SECONDS
             wait = seconds_until_next(asked, self._failures, random.random())  # noqa: S311
             while wait > WATCH_SECONDS and not self._wake.is_set():
                 await self._pause(WATCH_SECONDS)
                 wait -= WATCH_SECONDS
-                await self._sampler.watch_gpus()
+                await self._guarded(self._sampler.watch_gpus())
             await self._pause(wait)
             self._wake.clear()
+
+    async def _guarded(self, work: Awaitable[object]) -> None:
+        try:
+            await work
+        except Exception:
+            # This code runs in the user's server, which must not suffer from a fault in it.
+            log.exception("workspace agent: this report fails, the next one may not")
+            self._failures += 1
 
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
@@ -196,7 +192,7 @@ class Agent:
         self._take(answer)
         return answer
 
-    async def _ask(self, message: Keep | Stop) -> Answer:
+    async def _ask(self, message: Keep | Stop | Saved) -> Answer:
         if self._culler is None:
             raise CullerError("No idle-culler is set for this server")
         answer = await self._culler.send(message)
@@ -208,27 +204,29 @@ class Agent:
         self._answer, self._answered_at = answer, time.monotonic()
         self._failures, self._problem = 0, None
         wanted = answer.save
-        if wanted and (self._round is None or self._round.request.id != wanted.id):
-            self._spawn(self._save(wanted))
+        if wanted and wanted.id != self._saves:
+            self._saves = wanted.id
+            self._spawn(self._guarded(self._save(wanted)))
         else:
             self._tell()
 
     async def _save(self, request: SaveRequest) -> None:
         """Have all open pages save, and tell the culler what became of it."""
         pages = self._pages.open(time.monotonic())
-        self._round = SaveRound(request=request, missing=frozenset(pages))
+        done = self._round = SaveRound(request=request, missing=frozenset(pages))
         self._tell()
         deadline = time.monotonic() + min(SAVE_SECONDS, request.seconds * 0.8)
-        while not self._round.done and (left := deadline - time.monotonic()) > 0:
+        while not done.done and (left := deadline - time.monotonic()) > 0:
             self._progress.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._progress.wait(), left)
-        if self._culler:
-            try:
-                self._take(await self._culler.send(close_round(self._round, pages, server=self._server)))
-            except CullerError as error:
-                log.warning("workspace agent: saving could not be confirmed: %s", error.problem)
-        self._tell()
+            done = self._round or done
+        self._round = None
+        try:
+            await self._ask(close_round(done, pages, server=self._server))
+        except CullerError as error:
+            log.warning("workspace agent: saving could not be confirmed: %s", error.problem)
+            self._tell()
 
     def _waits_for_user(self) -> bool:
         return self._answer is not None and self._answer.state in {State.WARNED, State.IDLE}

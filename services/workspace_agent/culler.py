@@ -82,10 +82,6 @@ class Culler:
             raise CullerError(f"The idle-culler does not answer: {error}") from error
         return _answer(response)
 
-    def close(self) -> None:
-        """Give up open connections."""
-        self._client.close()
-
 
 def _body(message: Message) -> str:
     body = message.model_dump_json(exclude_defaults=True)

@@ -5,8 +5,10 @@ Shell: reads the environment, changes the server's settings.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
+from typing import Any
 
 from jupyter_server.serverapp import ServerApp
 
@@ -23,6 +25,8 @@ from .view import EVENT, SCHEMA
 
 CONNECTION = "kernel_websocket_connection_class"
 """The server's setting: what joins a browser to a kernel."""
+WATCHED = ("handle_incoming_message", "handle_outgoing_message")
+"""Its methods that see all messages."""
 
 
 def load(server: ServerApp) -> None:
@@ -35,9 +39,9 @@ def load(server: ServerApp) -> None:
 
 
 def _load(server: ServerApp, environment: Mapping[str, str]) -> None:
-    inputs = Inputs()
+    _log_as(server.log)
     app = server.web_app
-    app.settings[CONNECTION] = noting(app.settings[CONNECTION], inputs)
+    inputs = _note_inputs(app.settings)
     events = server.event_logger
     if events is None:
         raise RuntimeError("the server has no event bus")
@@ -52,6 +56,24 @@ def _load(server: ServerApp, environment: Mapping[str, str]) -> None:
     app.settings.update(settings(agent))
     app.add_handlers(".*$", routes(server.base_url))  # type: ignore[no-untyped-call]
     server.io_loop.add_callback(agent.start)
+
+
+def _note_inputs(settings: dict[str, Any]) -> Inputs | None:
+    """Have questions to the user noted; None where the server joins browsers and kernels in another way."""
+    connection = settings.get(CONNECTION)
+    if connection is None or not all(hasattr(connection, method) for method in WATCHED):
+        return None
+    inputs = Inputs()
+    settings[CONNECTION] = noting(connection, inputs)
+    return inputs
+
+
+def _log_as(server: logging.Logger | logging.LoggerAdapter[Any]) -> None:
+    """Let the agent's modules write where the server does."""
+    own = logging.getLogger(__package__)
+    target = server.logger if isinstance(server, logging.LoggerAdapter) else server
+    own.handlers, own.propagate = list(target.handlers), not target.handlers
+    own.setLevel(target.getEffectiveLevel())
 
 
 def _culler(server: ServerApp, environment: Mapping[str, str]) -> Culler | None:

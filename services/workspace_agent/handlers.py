@@ -70,6 +70,11 @@ class AgentHandler(APIHandler):
         except ValidationError as error:
             raise web.HTTPError(400, reason="The request's body is not as agreed") from error
 
+    def refuse(self, status: int, problem: str) -> None:
+        """Answer with a sentence for the user; a status line could not hold all that a sentence can."""
+        self.set_status(status)
+        self.finish({"message": problem})
+
     def give_view(self) -> None:
         """Answer with what a page shows."""
         self.finish(self.agent.view())
@@ -122,8 +127,9 @@ class KeepHandler(AgentHandler):
         try:
             await self.agent.keep(self.body(Keep).seconds)
         except CullerError as error:
-            raise web.HTTPError(502, reason=error.problem) from error
-        self.give_view()
+            self.refuse(502, error.problem)
+        else:
+            self.give_view()
 
 
 class StopHandler(AgentHandler):
@@ -136,8 +142,9 @@ class StopHandler(AgentHandler):
         try:
             await self.agent.end(save=self.body(Stop).save)
         except CullerError as error:
-            raise web.HTTPError(502, reason=error.problem) from error
-        self.give_view()
+            self.refuse(502, error.problem)
+        else:
+            self.give_view()
 
 
 class JobHandler(AgentHandler):
@@ -150,12 +157,14 @@ class JobHandler(AgentHandler):
         path = self.body(JobWanted).path
         root = getattr(self.contents_manager, "root_dir", None)
         if root is None:
-            raise web.HTTPError(409, reason="This server's files are not in a folder of its own")
+            self.refuse(409, "This server's files are not in a folder of its own")
+            return
         try:
             url = await prepare_job(str(root), path)
         except JobError as error:
-            raise web.HTTPError(409, reason=error.problem) from error
-        self.finish({"url": url})
+            self.refuse(409, error.problem)
+        else:
+            self.finish({"url": url})
 
 
 def routes(base_url: str) -> list[tuple[str, type[AgentHandler]]]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -40,24 +41,28 @@ Result = TypeVar("Result")
 
 
 class Reader:
-    """One thread that does one thing at a time."""
+    """Does one thing at a time in a thread that does not hold up the end of the server."""
 
     def __init__(self, name: str) -> None:
-        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"workspace-agent-{name}")
-        self._running: Future[object] | None = None
+        self._name = f"workspace-agent-{name}"
+        self._thread: threading.Thread | None = None
 
     async def run(self, function: Callable[[], Result]) -> Result | None:
         """What the function returns, or None while it, or an earlier one, takes too long."""
-        if self._running and not self._running.done():
+        if self._thread and self._thread.is_alive():
             return None
-        started = self._executor.submit(function)
-        self._running = started  # type: ignore[assignment]
-        done, _ = await asyncio.wait([asyncio.wrap_future(started)], timeout=READ_SECONDS)
-        return done.pop().result() if done else None
+        done: Future[Result] = Future()
+        self._thread = threading.Thread(target=_work, args=(function, done), name=self._name, daemon=True)
+        self._thread.start()
+        finished, _ = await asyncio.wait([asyncio.wrap_future(done)], timeout=READ_SECONDS)
+        return finished.pop().result() if finished else None
 
-    def close(self) -> None:
-        """End the thread once it is free; does not wait."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
+
+def _work(function: Callable[[], Result], done: Future[Result]) -> None:
+    try:
+        done.set_result(function())
+    except Exception as error:  # noqa: BLE001 - it is raised where the result is awaited
+        done.set_exception(error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +89,7 @@ class Sampler:
         self._watched: GpuReading | None = None
         self._nvml: Nvml | None = None
         self._tested_at: float | None = None
+        self._certain = False
         self._helpers: set[int] = set()
 
     async def take(self) -> Sample:
@@ -127,11 +133,6 @@ class Sampler:
         """The last sample reached the culler: the next one is measured from there."""
         self._before, self._watched = self._last or self._before, None
 
-    def close(self) -> None:
-        """Stop reading."""
-        self._processes.close()
-        self._gpus.close()
-
     def _look(self) -> Look:
         begun = time.thread_time()
         look = Look(table=read_table(), at=time.monotonic(), wall=time.time())
@@ -153,17 +154,16 @@ class Sampler:
     def _test(self) -> None:
         """Make the self-test, unless its result is known or it was tried lately."""
         now = time.monotonic()
-        if self._tested_at is not None and (
-            self.self_test is not NOT_TESTED or now - self._tested_at < RETRY_SECONDS
-        ):
+        if self._tested_at is not None and (self._certain or now - self._tested_at < RETRY_SECONDS):
             return
         self._tested_at = now
         try:
             self._nvml = self._nvml or Nvml()
         except NvmlError as error:
-            self.self_test = no_library(error)
+            self.self_test, self._certain = no_library(error), True
             return
-        self.self_test = run_self_test(self._nvml, self._helpers.add) or NOT_TESTED
+        outcome = run_self_test(self._nvml, self._helpers.add)
+        self.self_test, self._certain = outcome.result, outcome.certain
         log.info(
             "workspace agent: GPU attribution is %s: %s", self.self_test.attribution, self.self_test.detail
         )

@@ -103,7 +103,8 @@ def build_report(
 
 
 def cut(text: str, length: int) -> str:
-    """A text that fits, its end left out if need be."""
+    """A text that fits, its end left out if need be. Names of files and programs need not be text at all."""
+    text = text.encode(errors="replace").decode()
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 

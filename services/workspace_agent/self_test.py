@@ -10,6 +10,7 @@ import select
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from hub_ext.protocol import Attribution, SelfTest
@@ -22,13 +23,19 @@ CHILD_SECONDS = 60
 """Making the first context on a cold machine with many cards takes some of these."""
 
 
-def run_self_test(nvml: Nvml, started: Callable[[int], None]) -> SelfTest | None:
-    """Return the verdict, or None where the child could not use a GPU and nothing was learned.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What the self-test says."""
 
-    `started` is told the child's process id. Raises `NvmlError`.
-    """
+    result: SelfTest
+    certain: bool = True
+    """False where the child could not use a GPU, so that another time may say something else."""
+
+
+def run_self_test(nvml: Nvml, started: Callable[[int], None]) -> Outcome:
+    """Make the test. `started` is told the child's process id. Raises `NvmlError`."""
     if not nvml.read():
-        return SelfTest(attribution=Attribution.NO_GPU)
+        return Outcome(result=SelfTest(attribution=Attribution.NO_GPU))
     child = subprocess.Popen(  # noqa: S603 - our own program
         [sys.executable, "-m", CHILD],
         stdin=subprocess.PIPE,
@@ -40,9 +47,11 @@ def run_self_test(nvml: Nvml, started: Callable[[int], None]) -> SelfTest | None
     )
     started(child.pid)
     try:
-        if "pid" not in _first_line(child):
-            return None
-        return judge_self_test(child.pid, nvml.read(), driver=nvml.driver())
+        said = _first_line(child)
+        if "pid" not in said:
+            detail = f"the self-test could not use a GPU: {said.get('error', 'it said nothing')}"
+            return Outcome(result=SelfTest(attribution=Attribution.UNTRUSTED, detail=detail), certain=False)
+        return Outcome(result=judge_self_test(child.pid, nvml.read(), driver=nvml.driver()))
     finally:
         child.kill()
         child.communicate()
@@ -59,5 +68,8 @@ def _first_line(child: subprocess.Popen[str]) -> dict[str, object]:
         return {}
     ready, _, _ = select.select([child.stdout], [], [], CHILD_SECONDS)
     line = child.stdout.readline() if ready else ""
-    found: dict[str, object] = json.loads(line) if line.strip() else {}
-    return found
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

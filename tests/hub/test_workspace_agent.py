@@ -273,16 +273,16 @@ async def test_buttons_reach_the_culler(workspace: Workspace) -> None:
         answer = client.post("gpu-workspaces/keep", json={})
         culler.failing = 0
     assert answer.status_code == 502
-    assert "503" in answer.json()["reason"]
+    assert "503" in answer.json()["message"]
     assert culler.of(Keep)[-1].seconds == 3600
 
 
 async def test_files_outside_the_workspace_are_not_run(workspace: Workspace) -> None:
     (workspace.notebook.folder / "files" / "link").symlink_to("/etc")
     with workspace.notebook.client() as client:
-        for path in ("../work.py", "/etc/passwd", "link/passwd", "missing.ipynb", ""):
+        for path in ("../work.py", "/etc/passwd", "link/passwd", "ünbekannt.ipynb", ""):
             answer = client.post("gpu-workspaces/job", json={"path": path})
-            assert (answer.status_code, answer.json()["reason"]) == (
+            assert (answer.status_code, answer.json()["message"]) == (
                 409,
                 f"{path} is no file of this workspace",
             )

@@ -25,7 +25,6 @@ async def test_messages_are_sent_with_the_server_s_token_and_answered() -> None:
         culler = Culler(f"{url}/", TOKEN)
         assert (await culler.send(REPORT)).state is State.IN_USE
         assert (await culler.send(Keep(seconds=600))).state is State.KEPT
-        culler.close()
     assert fake.of(Report) == [REPORT]
 
 

@@ -65,7 +65,7 @@ export class Agent {
 async function problem(response: Response): Promise<string> {
   try {
     const body = await response.json();
-    return body.reason || body.message || response.statusText;
+    return body.message || response.statusText;
   } catch {
     return response.statusText;
   }

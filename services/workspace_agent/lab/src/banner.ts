@@ -9,6 +9,8 @@ import { bannerText, tone, warningKey } from './texts.js';
 export class Banner extends Widget {
   private readonly row = document.createElement('div');
   private readonly text = document.createElement('span');
+  private readonly spoken = document.createElement('span');
+  private spokenFor = '';
   private buttons: HTMLElement = document.createElement('div');
   private shownFor = '';
   private closedFor = '';
@@ -18,10 +20,14 @@ export class Banner extends Widget {
     this.id = 'gpu-workspaces-banner';
     this.addClass('gw-Banner');
     this.text.className = 'gw-Banner-text';
-    this.node.setAttribute('role', 'alert');
+    this.node.setAttribute('role', 'region');
+    this.node.setAttribute('aria-label', 'Session');
+    // Readers say each warning once, and not the countdown.
+    this.spoken.className = 'gw-Banner-spoken';
+    this.spoken.setAttribute('role', 'alert');
     this.row.className = 'gw-Banner-row';
     this.row.append(this.text, this.buttons, this.closer());
-    this.node.append(this.row);
+    this.node.append(this.row, this.spoken);
     session.changed.connect(this.render, this);
     this.hide();
   }
@@ -40,6 +46,10 @@ export class Banner extends Widget {
     if (this.text.textContent !== words) {
       this.text.textContent = words;
       this.text.title = answer.lost.join('\n');
+    }
+    if (this.spokenFor !== warningKey(answer)) {
+      this.spokenFor = warningKey(answer);
+      this.spoken.textContent = words;
     }
     const key = JSON.stringify(answer.buttons);
     if (key !== this.shownFor) {

@@ -40,7 +40,8 @@ const plugin: JupyterFrontEndPlugin<void> = {
         if (there) {
           show(app, session, statusBar);
         }
-      });
+      })
+      .catch(() => undefined); // a server that does not answer says so in other places
   },
 };
 

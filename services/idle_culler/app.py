@@ -59,7 +59,7 @@ class IdleCuller(Service[CullerSettings]):
             self.hub,
             kube,
             await self._meter(stack),
-            namespace=self._namespace(),
+            namespaces=self._namespaces(),
             clock=utc_now,
             list_hub_every=settings.list_hub_every,
         )
@@ -91,11 +91,11 @@ class IdleCuller(Service[CullerSettings]):
             self._recorder = Recorder(settings.record)
         stack.push_async_callback(self.culler.close)
 
-    def _namespace(self) -> str:
+    def _namespaces(self) -> tuple[str, ...]:
         if self.settings.namespace or not self.settings.kubernetes:
             return self.settings.namespace
         if ACCOUNT_NAMESPACE.exists():
-            return ACCOUNT_NAMESPACE.read_text(encoding="utf-8").strip()
+            return (ACCOUNT_NAMESPACE.read_text(encoding="utf-8").strip(),)
         raise WorkspaceError("namespace is not set: say where workspaces run")
 
     async def _meter(self, stack: AsyncExitStack) -> Meter | None:
@@ -107,7 +107,7 @@ class IdleCuller(Service[CullerSettings]):
         prometheus = Prometheus(settings.url, token=token, ca_file=ca_file)
         return Meter(
             await stack.enter_async_context(prometheus),
-            namespace=self._namespace(),
+            namespaces=self._namespaces(),
             window=self.settings.window,
             sample_every=self.settings.sample_every,
             matchers=self.settings.matchers,

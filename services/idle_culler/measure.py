@@ -32,14 +32,14 @@ class Meter:
         self,
         prometheus: Prometheus,
         *,
-        namespace: str,
+        namespaces: Collection[str],
         window: timedelta = timedelta(minutes=10),
         sample_every: timedelta = timedelta(seconds=30),
         matchers: str = "",
     ) -> None:
         self._prometheus = prometheus
         self._window, self._sample = int(window.total_seconds()), int(sample_every.total_seconds())
-        where = f"namespace=~{quoted_any([namespace])}"
+        where = f"namespace=~{quoted_any(namespaces)}" if namespaces else ""
         self._queries = build_queries(self._window, matchers=matchers, cpu_matchers=where)
 
     async def gpus(self, at: datetime, places: Collection[Place]) -> Mapping[Place, GpuFacts]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
@@ -36,9 +36,9 @@ log = logging.getLogger(__name__)
 
 Key = tuple[str, str]
 T = TypeVar("T")
+SERVERS: Final = f"{COMPONENT_LABEL}={SINGLEUSER}"
 HUB_USER: Final = "hub.jupyter.org/username"
 HUB_SERVER: Final = "hub.jupyter.org/servername"
-NO_PODS: Final = "the pods of servers cannot be listed"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,12 +63,12 @@ class Observer:
         kube: Kube | None,
         meter: Meter | None,
         *,
-        namespace: str,
+        namespaces: Sequence[str],
         clock: Callable[[], datetime],
         list_hub_every: timedelta = timedelta(minutes=5),
     ) -> None:
         self._hub, self._kube, self._meter = hub, kube, meter
-        self._namespace = namespace
+        self._namespaces = tuple(namespaces)
         self._clock = clock
         self._list_hub_every = list_hub_every
         self._asking = asyncio.Lock()
@@ -144,12 +144,12 @@ class Observer:
     async def _pods(self) -> dict[Key, PodFacts] | None:
         if self._kube is None:
             return None
-        found = await self._kube.list(
-            api_path("v1", "pods", namespace=self._namespace),
-            labelSelector=f"{COMPONENT_LABEL}={SINGLEUSER}",
-        )
-        pods = (read_pod(item) for item in found)
-        return {key_of(pod): pod_facts(pod) for pod in pods if pod.deleted is None}
+        found: dict[Key, PodFacts] = {}
+        for namespace in self._namespaces:
+            items = await self._kube.list(api_path("v1", "pods", namespace=namespace), labelSelector=SERVERS)
+            pods = (read_pod(item) for item in items)
+            found |= {key_of(pod): pod_facts(pod) for pod in pods if pod.deleted is None}
+        return found
 
     async def _measure(self) -> None:
         meter = self._meter

@@ -9,15 +9,19 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from hub_ext.catalog.base import Duration, Flag, Model
+from hub_ext.catalog.base import Duration, Flag, Model, Name
 from hub_ext.errors import BadValueError
 
 from ..base import PrometheusSettings, ServiceSettings
 from .policy import Policy
 
 ACCOUNT_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+def _one_or_more(value: object) -> object:
+    return [value] if isinstance(value, str) else value
 
 
 def _check_user_url(text: str) -> str:
@@ -62,8 +66,8 @@ class CullerSettings(ServiceSettings):
     """How often the hub lists its servers: it knows their activity no finer."""
     kubernetes: Flag = True
     """Look at pods. Without it nobody knows what holds a GPU: only for hubs without any."""
-    namespace: str = ""
-    """Where workspaces run; left out, the culler's own namespace."""
+    namespace: Annotated[tuple[Name, ...], BeforeValidator(_one_or_more)] = ()
+    """Where workspaces run, one or a list; left out, the culler's own namespace."""
     prometheus: PrometheusSettings | None = None
     """Where GPUs are measured. Without it no server with a GPU is stopped for being idle."""
     window: Duration = timedelta(minutes=10)

@@ -137,7 +137,7 @@ def prometheus(
 @pytest.fixture
 async def meter(prometheus: Prometheus) -> AsyncIterator[Meter]:
     async with Client(prometheus.url) as client:
-        yield Meter(client, namespace=NAMESPACE)
+        yield Meter(client, namespaces=[NAMESPACE])
 
 
 async def test_each_pod_is_read_for_what_it_is(meter: Meter) -> None:

@@ -121,8 +121,8 @@ class CulledHub:
         observer = Observer(
             hub,
             self.kube,  # type: ignore[arg-type]
-            Meter(prometheus, namespace=NAMESPACE),
-            namespace=NAMESPACE,
+            Meter(prometheus, namespaces=[NAMESPACE]),
+            namespaces=[NAMESPACE],
             clock=lambda: self.now,
         )
         store = Store(self.state)

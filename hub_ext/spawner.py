@@ -168,7 +168,7 @@ class WorkspaceSpawner(HomeSpawner):
 
     async def _start(self) -> Any:
         url = await super()._start()
-        # Written together with the state, which the hub saves next: each write of its own costs a millisecond.
+        # Now, so that it is written together with the state, which the hub saves next.
         self.orm_spawner.user_options = dict(self.user_options)
         return url
 

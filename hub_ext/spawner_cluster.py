@@ -40,7 +40,6 @@ from .cluster.waits import Wait, WaitReason
 from .cluster.watch import Health
 from .config import OWN_NAMESPACES
 from .form.room import Look
-from .patience import Patience
 from .quota.usage import Owner
 from .quota.verdicts import Refusal as QuotaRefusal
 from .selection import Refusal, Selection
@@ -94,9 +93,6 @@ class ClusterSpawner(RequestSpawner):
 
     selection: Selection | None = None
     """What the current attempt starts."""
-
-    _patience: Patience
-    """What the current attempt may take."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -11,6 +11,7 @@ Shell: talks to the hub and the Kubernetes API; judges nothing by itself.
 
 from __future__ import annotations
 
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -56,8 +57,9 @@ class HomeSpawner(ClusterSpawner):
             self.pvc_name, self._pvc_exists = legacy, True
 
     async def _claim(self, name: str) -> Any | None:
+        read = partial(self.api.read_namespaced_persistent_volume_claim, name, self.namespace)
         try:
-            return await self.api.read_namespaced_persistent_volume_claim(name, self.namespace)
+            return await self._ask(read)
         except ApiException as error:
             if error.status == HTTPStatus.NOT_FOUND:
                 return None

@@ -13,9 +13,9 @@ Shell: talks to the hub and the Kubernetes API; judges nothing by itself.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import aiohttp
 from jupyterhub.utils import exponential_backoff, maybe_future
@@ -37,6 +37,8 @@ from .spawner_objects import NO_ANSWER, explain_api_error, to_object
 UNANSWERED: Final = (aiohttp.ClientError, ConnectionError)
 """What a client raises when the API server cannot be reached."""
 
+_Answer = TypeVar("_Answer")
+
 _CREATE_SHARE: Final = 0.8
 """Part of the start timeout in which creating the pod is retried; after it the reason can still be told."""
 
@@ -47,7 +49,8 @@ class RequestSpawner(KubeSpawner):
     namespace: str  # KubeSpawner's trait
 
     _attempt: Attempt | None = None
-    _patience: Patience
+    _patience = Patience(own=60, queue=0)
+    """What the current attempt may take, and a minute beside one."""
 
     async def _create_pod(self, manifest: Mapping[str, Any], request_timeout: int) -> None:
         problem = NO_ANSWER
@@ -89,13 +92,32 @@ class RequestSpawner(KubeSpawner):
 
     async def _make_create_pvc_request(self, pvc: Any, request_timeout: int) -> bool:
         """Make a claim only where the API server would take the pod: a refusal leaves nothing behind."""
-        problem = await asyncio.wait_for(self._try_out(), request_timeout)
+        problem = await self._ask(self._try_out)
         if problem is not None and not problem.retry and problem.reason is not Reason.INVALID_POD:
             raise self._refuse_by_api(problem)
         try:
             return bool(await super()._make_create_pvc_request(pvc, request_timeout))
         except ApiException as error:
             raise self._refuse_by_api(explain_api_error(error)) from None
+
+    async def _ask(self, request: Callable[[], Awaitable[_Answer]]) -> _Answer:
+        """Make a request until the API server answers; those who wait are told that it does not."""
+        found: list[_Answer] = []
+
+        async def once() -> bool:
+            try:
+                found.append(await asyncio.wait_for(request(), self.k8s_api_request_timeout))
+            except (TimeoutError, *UNANSWERED):
+                if self._attempt is not None:
+                    self._attempt.note(NO_ANSWER)
+                return False
+            return True
+
+        try:
+            await exponential_backoff(once, NO_ANSWER.text, timeout=_CREATE_SHARE * self._patience.own)
+        except TimeoutError:
+            raise self._refuse_by_api(NO_ANSWER) from None
+        return found[0]
 
     async def _try_out(self) -> QuotaRefusal | None:
         """Ask what would become of the pod. A webhook that cannot be asked so makes it an `INVALID_POD`."""

@@ -57,6 +57,7 @@ class Api:
         self.api_client = client
         self.answers: list[Answer | Exception] = []
         self.claim: Any = None
+        self.silent = 0
         self.homes: list[Any] = []
         self.claims: list[Any] = []
         self.created: list[Any] = []
@@ -82,6 +83,9 @@ class Api:
         self.grace.append(grace_period_seconds)
 
     async def read_namespaced_persistent_volume_claim(self, name: str, _namespace: str) -> Any:
+        if self.silent:
+            self.silent -= 1
+            raise ClientConnectionError("gone")
         named = [one for one in self.homes if one.metadata.name == name]
         if self.claim is None and not named:
             raise status(404, reason="NotFound")
@@ -309,6 +313,19 @@ async def test_a_home_of_somebody_else_is_not_mounted(
     with pytest.raises(web.HTTPError) as caught:
         await pod_of(spawner, {"profile": "cpu"})
     assert caught.value.status_code == 403
+
+
+async def test_whose_the_home_is_is_asked_until_there_is_an_answer(
+    make: Callable[..., WorkspaceSpawner],
+) -> None:
+    spawner = make()
+    spawner.api.silent = 2
+    await pod_of(spawner, {"profile": "cpu"})
+    spawner.api.silent = 99
+    spawner._patience = Patience(own=0.1, queue=0)
+    with pytest.raises(web.HTTPError) as caught:
+        await pod_of(spawner, {"profile": "cpu"})
+    assert caught.value.status_code == 503
 
 
 @pytest.mark.parametrize(("asked", "given"), [(0, 1), (1, 1), (30, 30)])

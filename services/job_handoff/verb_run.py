@@ -66,6 +66,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--prepare", action="store_true", help="only send the files, and give the page to open"
     )
+    parser.add_argument(
+        "--args", nargs=argparse.REMAINDER, default=[], help="arguments of a script: all that follows"
+    )
 
 
 def run(args: argparse.Namespace) -> Report:

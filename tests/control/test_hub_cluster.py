@@ -110,11 +110,21 @@ async def start(
     hub: HubCluster, client: ApiClient, pod: dict[str, Any], workspace: Workspace
 ) -> Start | Refusal:
     """Start as a spawner does, up to the pod's creation."""
-    begun = hub.begin(pod, workspace)
+    metadata = pod["metadata"]
+    begun = hub.begin(
+        workspace,
+        Owner(user=metadata["annotations"]["hub.jupyter.org/username"], team="nlp"),
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        server=metadata["annotations"]["hub.jupyter.org/servername"],
+    )
     if isinstance(begun, Refusal):
         return begun
+    if refusal := begun.take(pod):
+        begun.refused(refusal.reason.value)
+        return refusal
     try:
-        await CoreV1Api(client).create_namespaced_pod(pod["metadata"]["namespace"], pod)
+        await CoreV1Api(client).create_namespaced_pod(metadata["namespace"], pod)
     except ApiException as error:
         refusal = explain(read_answer(error.status, error.body))
         begun.refused(refusal.reason.value)

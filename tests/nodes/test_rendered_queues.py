@@ -12,28 +12,31 @@ import yaml
 from hub_ext.catalog.load import load_catalog
 from hub_ext.render.documents import thaw
 from hub_ext.render.kueue import render_kueue
-from tests.devcluster.client import running
 from tests.devcluster.cluster import Cluster
-from tests.devcluster.spec import parse
 from tests.devcluster.waiting import until
 
 CATALOG = Path(__file__).parents[1] / "golden" / "catalog.yaml"
-SPEC = {"size": "nodes", "nodes": [{"name": "cpu-1"}], "addons": ["registry", "dns", "kueue"]}
 TEAMS = {"nlp": "team-nlp", "vision": "team-vision"}
 Submit = Callable[[str, str, dict[str, str]], None]
 
 
 @pytest.fixture(scope="module")
-def queues() -> Iterator[Cluster]:
+def queues(batch_cluster: Cluster) -> Iterator[Cluster]:
     """A cluster with Kueue and the queues of the golden catalog."""
-    catalog = load_catalog(yaml.safe_load(CATALOG.read_text(encoding="utf-8")))
-    with running(parse(SPEC, source="queues"), like="test-queues") as cluster:
-        for name in TEAMS.values():
-            cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-        cluster.apply(*(thaw(document) for document in render_kueue(catalog).documents))
-        for team in TEAMS:
-            cluster.wait_for(f"clusterqueue/gpu-workspaces-{team}", "condition=Active")
-        yield cluster
+    cluster = batch_cluster
+    documents = render_kueue(load_catalog(yaml.safe_load(CATALOG.read_text(encoding="utf-8")))).documents
+    for name in TEAMS.values():
+        cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    cluster.apply(*(thaw(document) for document in documents))
+    for team in TEAMS:
+        cluster.wait_for(f"clusterqueue/gpu-workspaces-{team}", "condition=Active")
+    yield cluster
+    cluster.check()
+    for document in reversed(documents):
+        kind, metadata = document["kind"], document["metadata"]
+        where = [f"--namespace={metadata['namespace']}"] if "namespace" in metadata else []
+        cluster.kubectl("delete", kind, metadata["name"], *where, "--wait=false")
+    cluster.kubectl("delete", "namespace", *TEAMS.values(), "--wait=false")
 
 
 @pytest.fixture

@@ -261,10 +261,12 @@ class ClusterSpawner(RequestSpawner):
             raise RuntimeError("a pod is made in an attempt that has reserved room")
         manifest["metadata"]["namespace"] = self.namespace
         if refusal := attempt.start.take(manifest):
+            attempt.note(refusal)
             raise self._refuse_by_limit(await self._with_fits(refusal, self.selection))
         await self._create_pod(manifest, request_timeout)
         attempt.created.set()
-        if not (self.internal_ssl or self.services_enabled or self.after_pod_created_hook):
+        more = self.internal_ssl or self.services_enabled or self.after_pod_created_hook
+        if not more and _pods_health(self._cluster, self.namespace) is not None:
             await self._until_running(manifest["metadata"]["name"])
         return True
 

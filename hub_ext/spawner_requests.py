@@ -94,6 +94,8 @@ class RequestSpawner(KubeSpawner):
         """Make a claim only where the API server would take the pod: a refusal leaves nothing behind."""
         problem = await self._ask(self._try_out)
         if problem is not None and not problem.retry and problem.reason is not Reason.INVALID_POD:
+            if self._attempt is not None:
+                self._attempt.note(problem)
             raise self._refuse_by_api(problem)
         try:
             return bool(await super()._make_create_pvc_request(pvc, request_timeout))

@@ -17,7 +17,7 @@ from ..errors import SelectionError, SelectionReason
 from ..selection import Selection, locked, offers, select
 from ..selection_access import Person, locked_text, paying_teams
 from ..selection_input import PROFILE
-from . import facts
+from .entry import Entry
 from .instead import with_alternatives
 from .room import Look, Room, room_for, unknown
 from .view import Notice, NoticeKind
@@ -43,30 +43,6 @@ class Visit:
     """The hub mounts a volume of its own in workspaces whose profile brings no home."""
     look: Look | None = None
     """Says what may be started now; None if nothing is known."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """One workspace as one user sees it, with the answers that are filled in."""
-
-    workspace: Workspace
-    chosen: bool
-    """It is what would be started without choosing anything."""
-    teams: tuple[str, ...]
-    """Teams that it can be booked on."""
-    team: str | None
-    """The one that is filled in."""
-    room: Room
-
-    @property
-    def closed(self) -> bool:
-        """Whether it is for others: shown, and never offered."""
-        return self.room.reason == SelectionReason.NOT_ALLOWED
-
-    @property
-    def group(self) -> str:
-        """The heading that it stands under."""
-        return self.workspace.profile.category or facts.kind(self.workspace)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

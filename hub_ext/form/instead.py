@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..cluster.capacity import Supply
 from ..quota.arithmetic import GPU_EQUIVALENTS, MEMORY, Resources
 from ..quota.policy import with_fits
-
-if TYPE_CHECKING:
-    from .entries import Entry
+from .entry import Entry
 
 _HOPELESS: Final = frozenset({Supply.NO_NODE, Supply.NO_SCALE_UP, Supply.NOT_OFFERED})
 """What may be started and would find no node is no help."""

@@ -32,7 +32,8 @@ from .answer import (
     Refused,
     WorkspaceList,
 )
-from .entries import Entry, Visit, entries_for
+from .entries import Visit, entries_for
+from .entry import Entry
 from .page import questions
 from .view import Place, Question
 

@@ -15,7 +15,8 @@ from ..catalog.versions import lifetime_notice
 from ..render.storage import UserFacts
 from ..selection_input import TEAM
 from . import facts
-from .entries import Entry, Visit, entries_for
+from .entries import Visit, entries_for
+from .entry import Entry
 from .view import Answer, Card, Group, Page, Question, TypedAnswer
 
 

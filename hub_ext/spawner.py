@@ -126,9 +126,14 @@ class WorkspaceSpawner(HomeSpawner):
         visit = replace(await self._visit(self.name), link=link, refused=refused)
         return render(build_page(self._catalog, visit))
 
-    async def list_workspaces(self, server_name: str) -> WorkspaceList:
-        """Say what the page says, for programs; for a server of another name as if it were a new one."""
-        return list_workspaces(self._catalog, await self._visit(server_name))
+    async def list_workspaces(
+        self, server_name: str, options: Mapping[str, Any] | None = None
+    ) -> WorkspaceList:
+        """Say what the page says, for programs; for a server of another name as if it were a new one.
+
+        `options` are filled in as those of a link are.
+        """
+        return list_workspaces(self._catalog, replace(await self._visit(server_name), link=options))
 
     async def _visit(self, server_name: str) -> Visit:
         return Visit(

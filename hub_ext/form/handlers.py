@@ -17,6 +17,7 @@ from jupyterhub.apihandlers.base import APIHandler
 from jupyterhub.scopes import needs_scope
 from tornado import web
 
+from ..selection_input import LINK_PREFIX, options_from_link
 from ..spawner import WorkspaceSpawner
 
 _MAY_ASK: Final = ("read:servers",) if jupyterhub.version_info < (6,) else ("read:servers", "start:servers")
@@ -27,7 +28,7 @@ class WorkspacesHandler(APIHandler):  # type: ignore[misc]  # the hub has no typ
     """Answers with `hub_ext.form.answer.WorkspaceList`."""
 
     async def get(self, user_name: str) -> None:
-        """Answer for the server that `?server=` names; for the default one without it."""
+        """Answer for the server that `?server=` names, else for the default one, with `?opt-…=` filled in."""
         await self._answer(user_name=user_name, server_name=self.get_query_argument("server", ""))
 
     @needs_scope(*_MAY_ASK)  # type: ignore[untyped-decorator]
@@ -44,6 +45,8 @@ class WorkspacesHandler(APIHandler):  # type: ignore[misc]  # the hub has no typ
         spawner = user.spawners[server_name if known else ""]
         if not isinstance(spawner, WorkspaceSpawner):
             raise web.HTTPError(HTTPStatus.NOT_FOUND, "This hub has no workspaces.")
-        found = await spawner.list_workspaces(server_name)
+        names = (name for name in self.request.query_arguments if name.startswith(LINK_PREFIX))
+        options = options_from_link({name: self.get_query_arguments(name) for name in names}, prefixed=True)
+        found = await spawner.list_workspaces(server_name, options or None)
         self.set_header("Cache-Control", "no-store")
         self.write(found.model_dump_json())

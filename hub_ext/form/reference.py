@@ -26,6 +26,8 @@ entries as the page, and a start is checked again whatever it says.
 
 - `?server=<name>` asks for a named server, which need not exist yet. What runs under the name is not counted
   against the user.
+- `?opt-profile=<name>&opt-<choice>=<option>` fills these answers in, as in a link to the page: size, price and
+  room of that workspace are told for them.
 - Rights: `read:servers` of that user; on JupyterHub 6 `start:servers` does as well. All users have it for
   themselves, administrators for everybody.
 - `Authorization: token …`; with the cookie of a browser also the header `X-XSRFToken`.

@@ -92,6 +92,18 @@ def test_asking_for_a_server_that_is_not_there_makes_none(hub: Hub, member: str,
     assert ask(hub, member, token, "?server=a%0Ab").status_code == 400
 
 
+def test_other_answers_are_told_as_a_link_has_them(hub: Hub, member: str, token: str) -> None:
+    usual = workspaces(ask(hub, member, token))["full@2"]
+    asked = ask(hub, member, token, "?opt-profile=full&opt-cards=two")
+    other = workspaces(asked)["full@2"]
+    assert (usual.gpu and usual.gpu.count, other.gpu and other.gpu.count) == (1, 2)
+    assert (other.selected, other.options["cards"]) == (True, "two")
+    wrong = ask(hub, member, token, "?opt-profile=full&opt-cards=nine")
+    (notice,) = WorkspaceList.model_validate_json(wrong.text).notices
+    assert notice.kind.value == "warning"
+    assert "there is no option “nine”" in notice.text
+
+
 def test_limits_are_told_with_their_reason(hub: Hub, new_user: Callable[..., str]) -> None:
     user = new_user("tight")
     before = workspaces(ask(hub, user, hub.token, "?server=more"))["cpu@1"]

@@ -26,7 +26,7 @@ entries as the page, and a start is checked again whatever it says.
 
 - `?server=<name>` asks for a named server, which need not exist yet. What runs under the name is not counted
   against the user.
-- `?opt-profile=<name>&opt-<choice>=<option>` fills these answers in, as in a link to the page: size, price and
+- `?opt-profile=<name>&opt-<choice>=<option>` fills answers in as a link to the page does: size, price and
   room of that workspace are told for them.
 - Rights: `read:servers` of that user; on JupyterHub 6 `start:servers` does as well. All users have it for
   themselves, administrators for everybody.

@@ -80,8 +80,6 @@ class Sampler:
 
     def __init__(self, jupyter: Jupyter) -> None:
         self.self_test = NOT_TESTED
-        self.cpu_seconds = 0.0
-        """Processor time that reading took so far."""
         self._jupyter = jupyter
         self._processes, self._gpus = Reader("processes"), Reader("gpus")
         self._before: Look | None = None
@@ -90,6 +88,7 @@ class Sampler:
         self._nvml: Nvml | None = None
         self._tested_at: float | None = None
         self._certain = False
+        self._complaint = ""
         self._helpers: set[int] = set()
 
     async def take(self) -> Sample:
@@ -134,22 +133,19 @@ class Sampler:
         self._before, self._watched = self._last or self._before, None
 
     def _look(self) -> Look:
-        begun = time.thread_time()
-        look = Look(table=read_table(), at=time.monotonic(), wall=time.time())
-        self.cpu_seconds += time.thread_time() - begun
-        return look
+        return Look(table=read_table(), at=time.monotonic(), wall=time.time())
 
     def _read_gpus(self) -> GpuReading:
-        begun = time.thread_time()
         try:
             self._test()
             devices = self._nvml.read() if self._nvml else ()
-            return attribute(devices, self.self_test.attribution)
         except NvmlError as error:
-            log.warning("workspace agent: the GPU driver did not answer: %s", error)
+            if str(error) != self._complaint:
+                log.warning("workspace agent: the GPU driver did not answer: %s", error)
+            self._complaint = str(error)
             return GpuReading(complete=False)
-        finally:
-            self.cpu_seconds += time.thread_time() - begun
+        self._complaint = ""
+        return attribute(devices, self.self_test.attribution)
 
     def _test(self) -> None:
         """Make the self-test, unless its result is known or it was tried lately."""
@@ -162,7 +158,10 @@ class Sampler:
         except NvmlError as error:
             self.self_test, self._certain = no_library(error), True
             return
-        outcome = run_self_test(self._nvml, self._helpers.add)
+        try:
+            outcome = run_self_test(self._nvml, self._helpers.add)
+        finally:
+            self._helpers.clear()  # its number may soon be another process's
         self.self_test, self._certain = outcome.result, outcome.certain
         log.info(
             "workspace agent: GPU attribution is %s: %s", self.self_test.attribution, self.self_test.detail

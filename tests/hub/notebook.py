@@ -51,13 +51,19 @@ class Notebook:
         assert self.process.poll() is None, self.log.read_text()[-4000:]
 
     @asynccontextmanager
-    async def kernel(self, code: str) -> AsyncIterator[str]:
-        """A kernel that runs code, joined as a browser is; yields its id."""
+    async def kernel(self, code: str, *, leave: bool = False) -> AsyncIterator[str]:
+        """A kernel that runs code, joined as a browser is; yields its id.
+
+        With `leave` the browser is closed as soon as the code runs.
+        """
         with self.client() as client:
             kernel = client.post("api/kernels", json={}).raise_for_status().json()["id"]
         socket = await self._socket(f"api/kernels/{kernel}/channels?session_id={secrets.token_hex(8)}")
         try:
             await socket.write_message(request("execute_request", code=code, silent=False, allow_stdin=True))
+            if leave:
+                await _until_running(socket)
+                await _leave(socket)
             yield kernel
         finally:
             await _leave(socket)
@@ -84,8 +90,17 @@ class Notebook:
         return await websocket_connect(HTTPRequest(url, headers={"Authorization": f"token {TOKEN}"}))
 
 
+async def _until_running(socket: WebSocketClientConnection) -> None:
+    """Wait until the kernel says that it took up what was sent."""
+    while (message := await socket.read_message()) is not None:
+        if json.loads(message)["msg_type"] == "execute_input":
+            return
+
+
 async def _leave(socket: WebSocketClientConnection) -> None:
-    """Close a websocket and wait until the other end has, too."""
+    """Close a websocket, if it is not, and wait until the other end has, too."""
+    if socket.protocol is None:
+        return
     socket.close()
     while await socket.read_message() is not None:
         pass

@@ -132,6 +132,16 @@ async def test_a_silent_cell_is_seen_to_compute(workspace: Workspace) -> None:
     assert (found.state, found.connections, found.waits_for_input) == ("busy", 1, False)
 
 
+async def test_training_goes_on_when_the_browser_is_closed(workspace: Workspace) -> None:
+    async with workspace.notebook.kernel(f"{WORK}\nwork()", leave=True) as kernel:
+        report = await workspace.report(
+            lambda report: (found := kernel_of(report, kernel)) and not found.connections and busy(found)
+        )
+    found = kernel_of(report, kernel)
+    assert found
+    assert (found.state, found.connections) == ("busy", 0)
+
+
 async def test_a_kernel_at_rest_with_a_thread_inside_computes(workspace: Workspace) -> None:
     code = f"{WORK}\nimport threading; threading.Thread(target=work, daemon=True).start()"
     async with workspace.notebook.kernel(code) as kernel:

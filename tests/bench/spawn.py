@@ -108,7 +108,7 @@ def measure_page(cluster: Cluster, args: argparse.Namespace) -> list[Figure]:
 
 def measure_starts(cluster: Cluster, args: argparse.Namespace) -> list[Figure]:
     """Start many workspaces at once on a hub of either variant."""
-    found = spawn_starts.measure(cluster, starts=args.starts, at_once=args.users)
+    found = spawn_starts.measure(cluster, starts=args.starts, at_once=args.users, rounds=args.rounds)
     return [
         Figure(what=what, stock=found["stock"][key], ours=found["ours"][key], unit="s")
         for what, key in (
@@ -141,6 +141,7 @@ def main() -> None:
     for name, number in (("pods", 3000), ("events", 8000), ("users", 64), ("profiles", 100), ("nodes", 1000)):
         parser.add_argument(f"--{name}", type=int, default=number)
     parser.add_argument("--starts", type=int, default=192, help="workspaces started in each variant")
+    parser.add_argument("--rounds", type=int, default=3, help="how often each variant starts them")
     parser.add_argument("--seconds", type=float, default=35, help="how long users wait in `stall`")
     args = parser.parse_args()
     machines = {"cpu": "64", "memory": "512Gi", "pods": str(2 * PODS_PER_NODE)}

@@ -38,6 +38,7 @@ class Mode(StrEnum):
     OBSERVE = "observe"
     """Say what would be stopped, stop nothing and warn nobody."""
     ACT = "act"
+    """Warn, save and stop."""
 
 
 class WithoutAgent(StrEnum):

@@ -53,7 +53,6 @@ class Reason(StrEnum):
     USER_ASKED = "user-asked"
     ADMIN_ASKED = "admin-asked"
     KEPT = "kept"
-    NO_LIMIT = "no-limit"
     NOT_READY = "not-ready"
     NOT_SEEN = "not-seen"
     # why a stop does not happen now
@@ -62,7 +61,6 @@ class Reason(StrEnum):
     TOO_MANY = "too-many"
     TOO_LITTLE_KNOWN = "too-little-known"
     UNSAVED = "unsaved"
-    CHANGED = "changed"
 
 
 TEXTS: Final = {
@@ -103,7 +101,6 @@ TEXTS: Final = {
     Reason.USER_ASKED: "You asked to stop this workspace.",
     Reason.ADMIN_ASKED: "An administrator asked to stop this workspace.",
     Reason.KEPT: "You keep this workspace.",
-    Reason.NO_LIMIT: "This workspace has no limit.",
     Reason.NOT_READY: "The server is starting or stopping.",
     Reason.NOT_SEEN: "The idle-culler has not looked at this workspace yet.",
     Reason.OBSERVE_ONLY: "Nothing is stopped at present: the rules are only being tried out.",
@@ -111,7 +108,6 @@ TEXTS: Final = {
     Reason.TOO_MANY: "So many servers seem idle at once that an administrator has to look first.",
     Reason.TOO_LITTLE_KNOWN: "So little is known about all servers that nothing is stopped.",
     Reason.UNSAVED: "A document could not be saved; the stop waits.",
-    Reason.CHANGED: "Something changed in the last moment.",
 }
 
 

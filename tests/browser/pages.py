@@ -183,6 +183,11 @@ class WaitPage:
         expect(self.now).to_contain_text(text)
         expect(self.step).to_have_text(step)
 
+    def cancel(self) -> None:
+        """Give the start up; ends where another one can be chosen."""
+        self.page.get_by_role("button", name="Cancel the start").click()
+        expect(self.page.get_by_role("heading", name="Choose a workspace")).to_be_visible()
+
     def expect_failed(self, title: str) -> str:
         """Wait until it gives up; returns why, and checks that a visit later says the same."""
         expect(self.title).to_have_text(f"{title} did not start")

@@ -10,12 +10,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import AsyncIterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final, Self
-from urllib.parse import quote
 
 import aiohttp
 from kubernetes_asyncio import config
@@ -34,6 +31,7 @@ from .kube_errors import (
     own_errors,
     refusal,
 )
+from .kube_parts import Listing, Object, Patch, api_path
 from .retries import persistently
 
 __all__ = [
@@ -51,50 +49,11 @@ __all__ = [
 ]
 
 
-Object = dict[str, Any]
-
 PAGE: Final = 500
 """Objects per answer of a list."""
 MANAGER: Final = "gpu-workspaces"
 """Who the API server says has set a field."""
 _TIMEOUT: Final = (CONNECT_TIMEOUT, READ_TIMEOUT)
-
-
-class Patch(StrEnum):
-    """How a patch is written."""
-
-    MERGE = "application/merge-patch+json"
-    STRATEGIC = "application/strategic-merge-patch+json"
-    JSON = "application/json-patch+json"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
-    """Objects at one moment. They have no `kind`: the API leaves it out of lists."""
-
-    items: tuple[Object, ...]
-    version: str
-    """Resource version to watch on from."""
-
-    def __iter__(self) -> Iterator[Object]:
-        return iter(self.items)
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-
-def api_path(api_version: str, plural: str, *parts: str, namespace: str = "") -> str:
-    """Write a path: ``api_path("batch/v1", "jobs", "train", namespace="team")``.
-
-    `parts` are the name and the subresource, if any. Each is escaped; raises `ValueError` for an empty one and
-    for those that would lead elsewhere.
-    """
-    root = ["api" if "/" not in api_version else "apis", *api_version.split("/")]
-    where = ["namespaces", namespace] if namespace else []
-    steps = [*root, *where, plural, *parts]
-    if {"", ".", ".."} & set(steps):
-        raise ValueError(f"no path: {steps}")
-    return "/" + "/".join(quote(step, safe="") for step in steps)
 
 
 class Kube:

@@ -46,7 +46,7 @@ class Greeter(Service[Settings]):
     users: int | None = None
 
     def loops(self) -> list[Loop]:
-        return [Loop("count", self.count, every=timedelta(milliseconds=200))]
+        return [Loop("count", self.count, every=timedelta(seconds=10))]
 
     async def count(self) -> None:
         self.users = len(await self.hub.users())

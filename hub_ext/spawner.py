@@ -220,9 +220,6 @@ class WorkspaceSpawner(HomeSpawner):
         """What users call what is started; empty before anything is. The page of the wait shows it."""
         return self.selection.workspace.profile.display_name if self.selection else ""
 
-    may_cancel = jupyterhub.version_info >= (6,)
-    """Whether the hub ends a start on request; an older one asks to wait until it is over."""
-
     def get_state(self) -> dict[str, Any]:
         """Add what the server was started with."""
         state: dict[str, Any] = super().get_state()

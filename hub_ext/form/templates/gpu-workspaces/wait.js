@@ -63,9 +63,7 @@
     document.title = find("gw-title").textContent;
     find("gw-hint").hidden = true;
     again.hidden = false;
-    if (cancel) {
-      cancel.hidden = true;
-    }
+    cancel.hidden = true;
   }
 
   const events = new EventSource(root.dataset.progressUrl);
@@ -100,26 +98,32 @@
   go(0);
   setInterval(tick, 1000);
 
-  if (cancel) {
-    cancel.hidden = false;
-    cancel.addEventListener("click", () => {
-      cancel.disabled = true;
-      require(["jhapi"], (JHAPI) => {
-        const api = new JHAPI(root.dataset.baseUrl);
-        const answer = {
-          success: () => window.location.assign(again.href),
-          error: (request) => {
-            tell(request.responseJSON?.message || "The start could not be canceled.", "warning");
-            cancel.disabled = false;
-          },
-        };
-        if (root.dataset.server) {
-          api.stop_named_server(root.dataset.user, root.dataset.server, answer);
-        } else {
-          api.stop_server(root.dataset.user, answer);
-        }
-      });
-    });
+  // What is canceled holds its server until its pod is gone.
+  async function leave() {
+    const headers = { "X-XSRFToken": window.jhdata.xsrf_token };
+    let answer;
+    do {
+      await new Promise((done) => setTimeout(done, 500));
+      answer = await window.fetch(again.href, { headers });
+    } while (answer.url.includes("/spawn-pending/"));
+    window.location.assign(again.href);
   }
+
+  cancel.hidden = false;
+  cancel.addEventListener("click", () => {
+    cancel.disabled = true;
+    over = true;
+    events.close();
+    tell("Canceling the start.", "");
+    require(["jhapi"], (JHAPI) => {
+      const api = new JHAPI(root.dataset.baseUrl);
+      const answer = { success: leave, error: () => window.location.reload() };
+      if (root.dataset.server) {
+        api.stop_named_server(root.dataset.user, root.dataset.server, answer);
+      } else {
+        api.stop_server(root.dataset.user, answer);
+      }
+    });
+  });
   window._jupyterhub_page_loaded = true; // as the hub's own pages say it
 })();

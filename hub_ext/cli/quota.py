@@ -108,7 +108,10 @@ def _used(row: Mapping[str, Any]) -> str:
 
 
 def _rows(rules: Rules, state: ClusterState) -> Iterator[dict[str, Any]]:
-    """List every limit that somebody uses some of, teams first, then their members."""
+    """List what bounds all, each team, and each member who uses some of it."""
+    together = {limit.scope: limit.bound for limit in rules.limits("")}
+    used = state.observed.usage(Owner(user="")).cluster
+    yield from _lines("all users together", together.get(Scope.CLUSTER, {}), used)
     for team in rules.catalog.teams:
         limits = {limit.scope: limit.bound for limit in rules.limits(team)}
         usage = state.observed.usage(Owner(user="", team=team))

@@ -142,12 +142,16 @@ def supply_text(availability: Availability) -> str:
 
 
 def parts(offer: Offer) -> tuple[str, ...]:
-    """Say it in parts, ``3 free now`` and ``1 more for you``, and nothing about what is not known."""
+    """Say it in parts, ``3 free now`` and ``1 more for you``, and nothing about what is not known.
+
+    What bounds all users together is only told where it leaves less than the other limits.
+    """
+    together = offer.room.cluster if offer.room.cluster == offer.room.least else None
     found = (
         supply_text(offer.availability),
         room_text(Scope.USER, offer.room.user),
         room_text(Scope.TEAM, offer.room.team),
-        room_text(Scope.CLUSTER, offer.room.cluster),
+        room_text(Scope.CLUSTER, together),
         start_text(offer.warmth, offer.usual, offer.availability.supply) if offer.allowed else "",
     )
     return tuple(part for part in found if part)

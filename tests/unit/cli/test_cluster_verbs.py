@@ -71,6 +71,7 @@ def test_quota_shows_who_uses_what(run: Run, cluster: Callable[..., Path]) -> No
     status, out, err = run("quota", CATALOG, "--cluster", files, "--now", NOW.isoformat())
     assert (status, err) == (0, "")
     rows = [" ".join(line.split()) for line in out.splitlines()]
+    assert "all users together 40 GPU equivalents 3 GPU equivalents" in rows
     assert "team nlp 4 GPUs 3 GPUs" in rows
     assert "team nlp 6 GPU equivalents 3 GPU equivalents" in rows
     assert "bob in nlp 2 GPUs 2 GPUs" in rows

@@ -12,17 +12,20 @@ from prometheus_client import CollectorRegistry
 from hub_ext.catalog.compose import Workspace, compose
 from hub_ext.catalog.load import load_catalog
 from hub_ext.catalog.model import Catalog
+from hub_ext.cluster.capacity import UNKNOWN
 from hub_ext.cluster.hub import HubCluster, Start
 from hub_ext.cluster.kinds import Kind
-from hub_ext.cluster.offer import Rules, summary
+from hub_ext.cluster.offer import Offer, Rules, parts, summary
 from hub_ext.cluster.reflector import NoEvents, SharedPods
 from hub_ext.cluster.starts import Outcome
 from hub_ext.cluster.state import ClusterState
 from hub_ext.cluster.waits import Stage, WaitReason
 from hub_ext.cluster.watch import ClusterWatch
 from hub_ext.metrics import Metrics
+from hub_ext.quota.arithmetic import Resources
 from hub_ext.quota.demand import weights_of
 from hub_ext.quota.ledger import SETTLE
+from hub_ext.quota.policy import Room
 from hub_ext.quota.refusals import Answer, explain
 from hub_ext.quota.usage import Owner
 from hub_ext.quota.verdicts import Reason, Refusal
@@ -160,9 +163,24 @@ def test_the_page_sees_what_is_promised_and_not_the_own_server(hub: HubCluster, 
     begun(hub, workspace, "bob")
     seen(hub, manifest("ada", node="n1"))
     offer = hub.offer(workspace, ADA, namespace="hub", server="other")
-    assert summary(offer) == ("up to 7 free now · 1 more for you · 1 more for your team · 48 more in all")
+    assert summary(offer) == ("up to 7 free now · 1 more for you · 1 more for your team")
     own = hub.offer(workspace, ADA, namespace="hub")
     assert (own.room.user, own.room.team) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("room", "told"),
+    [
+        (Room(user=2, team=3, cluster=40), ("2 more for you", "3 more for your team")),
+        (Room(user=2, team=3, cluster=1), ("2 more for you", "3 more for your team", "1 more in all")),
+        (Room(user=None, team=None, cluster=40), ("40 more in all",)),
+        (Room(user=1, team=None, cluster=0), ("1 more for you", "none left in all")),
+    ],
+    ids=["far away", "nearest", "alone", "used up"],
+)
+def test_what_bounds_all_is_told_where_it_is_the_nearest(room: Room, told: tuple[str, ...]) -> None:
+    asked = Resources({GPU: 1})
+    assert parts(Offer(asked=asked, refusal=None, room=room, availability=UNKNOWN)) == told
 
 
 def test_nothing_is_promised_before_the_cluster_is_known(hub: HubCluster, workspace: Workspace) -> None:

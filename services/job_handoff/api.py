@@ -291,6 +291,13 @@ class File(HandoffApi):
             await self.flush()
 
 
+class Nowhere(HandoffApi):
+    """Whatever else is asked for below `api/`, answered as programs read it."""
+
+    async def prepare(self) -> None:
+        raise RunRefusedError(RefusalReason.UNKNOWN_RUN, "There is nothing here.", status=404)
+
+
 ROUTES: tuple[tuple[str, type[HandoffApi], dict[str, Any]], ...] = (
     (r"api/openapi\.json", Description, {}),
     (r"api/offers", Offers, {}),
@@ -304,4 +311,5 @@ ROUTES: tuple[tuple[str, type[HandoffApi], dict[str, Any]], ...] = (
     (r"api/runs/([a-z0-9-]{1,63})/log", Log, {}),
     (r"api/runs/([a-z0-9-]{1,63})/files", Files, {}),
     (r"api/runs/([a-z0-9-]{1,63})/files/(.+)", File, {}),
+    (r"api/.*", Nowhere, {}),
 )

@@ -95,7 +95,7 @@ class Client:
         path = f"api/snapshots/{packed.sha256}"
         if self._try("GET", path).status_code == HTTPStatus.OK:
             return
-        headers = {"Content-Type": "application/gzip", "Content-Length": str(packed.size)}
+        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(packed.size)}
         self._checked(self._try("PUT", path, content=copy_chunks(packed.file), headers=headers))
 
     def download(self, run: str, name: str, target: Path) -> None:

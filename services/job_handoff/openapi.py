@@ -94,7 +94,7 @@ def _paths() -> dict[str, Any]:
                 "putSnapshot",
                 "Upload a source, a tar.gz that is named by its hash.",
                 {"201": _answer({"type": "object"})},
-                body={"required": True, "content": {"application/gzip": binary}},
+                body={"required": True, "content": {"application/octet-stream": binary}},
             ),
         },
         "/api/runs": {

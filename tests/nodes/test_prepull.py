@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from services.prepuller.reasons import Evidence, Reason, State
-from tests.devcluster import build
+from services.prepuller import app
+from services.prepuller.reasons import Reason, State
 from tests.devcluster.addons.faults import Fault, Kind
 from tests.devcluster.addons.registry import Registry
 from tests.devcluster.cluster import Cluster
-from tests.devcluster.control import Verb
-from tests.nodes.acting import wait_for_event, wait_until_ready, wait_while, with_image
+from tests.nodes.acting import wait_for_event, wait_until_ready, with_image
 from tests.nodes.pods import HELPER, build_pod
 from tests.prepulling.account import account
 from tests.prepulling.service import Running, running
@@ -50,8 +49,15 @@ Start = Callable[..., AbstractAsyncContextManager[Running]]
 
 
 @pytest.fixture
-def start(cluster: Cluster, namespace: str, registry: Registry, tmp_path: Path) -> Iterator[Start]:
+def start(
+    cluster: Cluster,
+    namespace: str,
+    registry: Registry,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Start]:
     """Run a prepuller with a catalog and, as keywords, limits; it has the rights that it declares."""
+    monkeypatch.setattr(app, "EVERY", timedelta(seconds=1))
     tool = registry.publish_variant(HELPER, mark="prepull")
     with account(cluster, namespace, tmp_path) as kubeconfig:
 
@@ -62,30 +68,24 @@ def start(cluster: Cluster, namespace: str, registry: Registry, tmp_path: Path) 
         yield begin
 
 
-def build_catalog(
-    image: str, *pools: str, pull_secrets: tuple[str, ...] = (), others: tuple[str, ...] = ()
-) -> dict[str, Any]:
-    """One profile for each pool; `others` are further images to choose from."""
+def build_catalog(image: str, *pools: str, pull_secrets: tuple[str, ...] = ()) -> dict[str, Any]:
+    """One profile for each pool."""
 
     def resources(pool: str) -> dict[str, Any]:
         place = {"gpu": {"pool": pool, "count": 1}} if pool == "gpu" else {"pool": pool}
         return {"cpu": "100m", "memory": "64Mi", **place}
 
-    images = {"image": image} | {f"other-{number}": ref for number, ref in enumerate(others)}
     return {
         "apiVersion": "gpu-workspaces/v1",
         "kind": "Catalog",
-        "images": {
-            key: {"ref": ref, "displayName": key, "pullSecrets": list(pull_secrets)}
-            for key, ref in images.items()
-        },
+        "images": {"image": {"ref": image, "displayName": "Image", "pullSecrets": list(pull_secrets)}},
         "pools": {pool: POOLS[pool] for pool in pools},
         "profiles": [
             {
                 "name": f"p-{pool}",
                 "version": 1,
                 "displayName": pool,
-                "images": list(images),
+                "images": ["image"],
                 "resources": resources(pool),
             }
             for pool in pools
@@ -156,11 +156,9 @@ async def test_warm_is_warm_for_those_who_may(
         async with start(build_catalog(image, "cpu")) as found:
             await found.until(lambda: bool(found.states()), what="look")
             assert found.states()[State.PULLED] == 0
-            moment = found.service.moment
-            assert moment is not None
-            evidence = {one.evidence for one in moment.picture.sights.values()}
-            assert evidence <= {Evidence.LISTED_FOR_OTHERS, Evidence.POD}
+            registry.faults.clear()
             await found.until(failed(found, Reason.IMAGE_ACCESS), what="refusal")
+            assert found.states()[State.PULLED] == 0
     finally:
         cluster.kubectl("delete", "namespace", workspaces, "--wait=false")
 
@@ -217,45 +215,3 @@ async def test_what_takes_too_long_is_given_up_and_nothing_is_pulled_beside_it(
         assert found.requests["POST pods"] == 1
         registry.faults.clear()
         await found.until(pulled(found), what="warm node")
-
-
-@contextmanager
-def collecting_kubelet(cluster: Cluster, node: str) -> Iterator[None]:
-    """Have a kubelet remove every image that is not in use: its disk counts as too full.
-
-    A kubelet collects when it starts, and then every five minutes.
-    """
-    file = cluster.node(node).state_dir / "kubelet.json"
-    before = file.read_text()
-    thresholds = {"imageGCHighThresholdPercent": 1, "imageGCLowThresholdPercent": 0}
-    file.write_text(json.dumps(json.loads(before) | thresholds))
-    try:
-        cluster.control(Verb.START, f"{node}/kubelet")
-        yield
-    finally:
-        file.write_text(before)
-        cluster.control(Verb.START, f"{node}/kubelet")
-        # What other tests have put there by hand.
-        cluster.node(node).import_image(build.ensure_image(HELPER))
-
-
-async def test_a_pin_outlives_the_kubelets_image_collector(
-    cluster: Cluster, namespace: str, start: Start, registry: Registry, fresh: str
-) -> None:
-    loose = registry.publish_variant(HELPER, mark=secrets.token_hex(4), padding_bytes=PADDING)
-    async with start(build_catalog(fresh, "cpu", others=(loose,))) as found:
-        await found.until(pulled(found, 2), what="warm node")
-        await found.until(found.all_ended, what="end of the pods")
-        moment = found.service.moment
-        assert moment is not None
-        (pod,) = (pod.name for pod in moment.picture.pods if pod.image == loose)
-    cluster.kubectl("delete", "pod", pod, f"--namespace={namespace}")
-
-    def listed() -> set[str]:
-        images = cluster.get("/api/v1/nodes/cpu-1")["status"]["images"]
-        return {name for image in images for name in image["names"]}
-
-    wait_while(cluster, lambda: None if {fresh, loose} <= listed() else "not listed", what="both images")
-    with collecting_kubelet(cluster, "cpu-1"):
-        wait_while(cluster, lambda: "still there" if loose in listed() else None, what="the collector")
-        assert fresh in listed()

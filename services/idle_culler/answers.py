@@ -121,6 +121,8 @@ def _evidence(verdict: Verdict, now: datetime) -> Iterator[Evidence]:
 
 def keep_refusal(outlook: Outlook) -> str:
     """Say why Keep cannot be pressed; empty where it can."""
+    if outlook.track.stop_by == "admin":
+        return sentence(Reason.ADMIN_ASKED)
     if outlook.limits.idle is None and outlook.limits.session is None:
         return "There is no limit to put off."
     if outlook.track.keeps >= outlook.limits.keeps:

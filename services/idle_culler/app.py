@@ -21,6 +21,7 @@ from ..base import CatalogFile, Loop, Service
 from ..kube import Kube
 from ..prometheus import Prometheus
 from .book import Book
+from .callers import Callers
 from .culler import Culler, Tools
 from .handlers import ROUTES
 from .measure import Meter
@@ -47,6 +48,7 @@ class IdleCuller(Service[CullerSettings]):
     title = "Idle workspaces"
     package = "services.idle_culler"
     culler: Culler
+    callers: Callers
     _catalog: CatalogFile | None = None
     _recorder: Recorder | None = None
 
@@ -87,6 +89,7 @@ class IdleCuller(Service[CullerSettings]):
             page=settings.page,
         )
         self.culler = Culler(book, tools)
+        self.callers = Callers()
         if settings.record:
             self._recorder = Recorder(settings.record)
         stack.push_async_callback(self.culler.close)

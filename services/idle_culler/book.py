@@ -103,7 +103,7 @@ class Book:
     def limits(self, pod: PodFacts | None) -> Limits:
         """Give what holds for a server; of one whose pod is not seen, nobody knows what holds."""
         if pod is None:
-            return Limits()
+            return Limits(known=False)
         profile = self.catalog.by_key.get((pod.profile, pod.version or 0)) if self.catalog else None
         return self.policy.limits(pod, profile.session if profile else None, self.clock())
 

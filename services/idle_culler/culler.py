@@ -13,12 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
+from urllib.parse import quote
 
 from hub_ext.errors import HubError
 from hub_ext.protocol import Report
 from hub_ext.protocol import State as Told
 
 from . import notices
+from .alarms import Alarms, audit, note
 from .answers import Outlook, extends_session, keep_refusal
 from .book import Book
 from .breaker import OPEN, WINDOW, Gate, Pulse, check, hold, is_idle_stop
@@ -35,8 +37,6 @@ from .track import keep
 from .verdict import Action, Verdict
 
 log = logging.getLogger(__name__)
-audit = logging.getLogger("gpu_workspaces.audit")
-"""Who or what did what to whose server: one line each."""
 
 RELEASE: Final = timedelta(hours=1)
 """How long an admin's word lets stops through that the breaker would hold."""
@@ -67,8 +67,10 @@ class Culler:
         self._quiet_until = book.clock() + book.policy.grace
         self._released_until: datetime | None = None
         self._stops: dict[Key, asyncio.Task[None]] = {}
+        self._newcomers: set[str] = set()
+        """Users of servers that report and are not known yet."""
         self._would_stop: set[Key] = set()
-        self._alerts: set[str] = set()
+        self._alarms = Alarms(tools.notifier)
 
     # --- passes
 
@@ -76,7 +78,8 @@ class Culler:
         """Judge all servers, and do what follows."""
         book = self.book
         try:
-            await book.observer.look()
+            await book.observer.look(self._newcomers)
+            self._newcomers.clear()
         except HubError:
             # It may have been restarted: what it knows of activity is old then.
             self._quiet_until = book.clock() + book.policy.grace
@@ -110,7 +113,7 @@ class Culler:
         pulse = Pulse.of([verdict for key, verdict in verdicts.items() if key not in self._stops])
         gate = check(pulse, book.policy.breaker, stopped=memory.stopped, since=memory.held_since, now=now)
         memory.held_since = gate.since
-        self._alert("breaker", sentence(gate.reason) if gate.reason and book.acts else "")
+        self._alarms.set("breaker", sentence(gate.reason) if gate.reason and book.acts else "")
         return gate
 
     def _settle(self, key: Key, verdict: Verdict, *, in_pass: bool, begins: bool = True) -> None:
@@ -161,7 +164,12 @@ class Culler:
             self.book.memory.stopped.append(self.book.clock())
         task = asyncio.create_task(self._stop(key, verdict), name=f"stop {key[0]}/{key[1]}")
         self._stops[key] = task
-        task.add_done_callback(lambda _: self._stops.pop(key, None))
+        task.add_done_callback(lambda done: self._ended(key, done))
+
+    def _ended(self, key: Key, task: asyncio.Task[None]) -> None:
+        del self._stops[key]
+        if not task.cancelled() and (error := task.exception()):
+            log.error("stop went wrong: user=%r server=%r error=%r", *key, error, exc_info=error)
 
     async def _stop(self, key: Key, verdict: Verdict) -> None:
         facts, tools = self.book.judged[key].facts, self.tools
@@ -202,6 +210,8 @@ class Culler:
         self.book.inbox.put(user, report, self.book.clock())
         if key in self.book.observer.view.servers:
             self._settle(key, self.book.look(key, announces=False), in_pass=False, begins=False)
+        else:
+            self._newcomers.add(user)
 
     def keep(self, key: Key) -> str:
         """Keep a server for its user; returns why that may not be, or nothing."""
@@ -254,7 +264,7 @@ class Culler:
             limits=judged.limits,
             acts=book.acts,
             has_page=has_page(judged.facts, book.clock()),
-            handoff_url=self.tools.handoff,
+            handoff_url=f"{self.tools.handoff}?server={quote(key[1], safe='')}" if self.tools.handoff else "",
         )
 
     # --- what is counted, and who hears of trouble
@@ -269,20 +279,11 @@ class Culler:
         )
         for name in observer.sources:
             problem = problems.get(name, "")
-            self._alert(name, f"No answer, clocks stand still: {problem}" if problem else "")
-
-    def _alert(self, name: str, text: str) -> None:
-        """Tell admins once when something begins to be wrong."""
-        if text and name not in self._alerts:
-            self._alerts.add(name)
-            log.error("needs a look: what=%s problem=%s", name, text)
-            self.tools.notifier.send(notices.alert(f"Idle-culler: {name}", text))
-        elif not text:
-            self._alerts.discard(name)
+            self._alarms.set(name, f"No answer, clocks stand still: {problem}" if problem else "")
 
     async def drain(self) -> None:
         """Wait for the stops that are under way."""
-        await asyncio.gather(*self._stops.values())
+        await asyncio.gather(*self._stops.values(), return_exceptions=True)
 
     async def close(self) -> None:
         """End the stops that are under way: what the hub was told goes on, the rest is due again later."""
@@ -292,12 +293,6 @@ class Culler:
         await asyncio.gather(*tasks, return_exceptions=True)
         self.tools.store.save(self.book.memory)
         await self.tools.notifier.close()
-
-
-def note(action: str, key: Key, reason: Reason, **fields: object) -> None:
-    """Write a line of the audit log."""
-    more = "".join(f" {name}={value}" for name, value in fields.items())
-    audit.info("audit: action=%s user=%r server=%r reason=%s%s", action, *key, reason, more)
 
 
 _ENDED: Final = frozenset(

@@ -16,6 +16,7 @@ from hub_ext.protocol import Limit as LimitWord
 
 from ..base import ANYONE, Api, Page
 from .answers import build_answer, unseen
+from .callers import Callers
 from .limits import GpuKind, gpu_kind
 from .observe import Key
 from .reasons import Reason, sentence
@@ -96,6 +97,21 @@ class TakeReport(_Call):
     """A workspace says what it sees in itself."""
 
     scopes = ANYONE
+
+    async def prepare(self) -> None:
+        """Ask the hub whose token this is, once an hour: workspaces report twice a minute.
+
+        A token that was taken back meanwhile still reports; a report can only put off a stop, up to the caps.
+        """
+        known: Callers = self.settings["service"].callers
+        token = self.hub_auth.get_token(self, in_cookie=False) or ""
+        found = known.find(token) if token else None
+        if found is not None:
+            self.model = found
+            return
+        await super().prepare()
+        if token:
+            known.add(token, self.model)
 
     def post(self) -> None:
         if len(self.request.body) > MAX_BODY:

@@ -140,7 +140,7 @@ def _asked(scene: Scene, track: Track) -> Judged:
 
 def _told(scene: Scene, track: Track) -> Told:
     """Say what users are told while no deadline is near."""
-    if scene.limits.idle is None and scene.limits.session is None:
+    if scene.limits.known and scene.limits.idle is None and scene.limits.session is None:
         return Told.UNLIMITED
     if track.keep_until is not None and scene.now < track.keep_until:
         return Told.KEPT

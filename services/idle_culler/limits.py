@@ -45,6 +45,8 @@ def gpu_kind(pod: PodFacts | None) -> GpuKind:
 class Limits:
     """What holds for one server. Spans are in seconds."""
 
+    known: bool = True
+    """False for a server of which nobody knows what holds: its pod is not seen."""
     idle: float | None = None
     """None for never."""
     session: float | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
@@ -27,7 +27,7 @@ from hub_ext.names import (
 )
 from hub_ext.quota.demand import COMPONENT_LABEL, SINGLEUSER
 
-from ..hub import Hub, Server, State
+from ..hub import Hub, Server, State, User
 from ..kube import Kube, api_path
 from .facts import HubFacts, PodFacts
 from .measure import Meter, Metrics
@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 Key = tuple[str, str]
 T = TypeVar("T")
 SERVERS: Final = f"{COMPONENT_LABEL}={SINGLEUSER}"
+NEWCOMERS: Final = 50
+"""Users that are read by themselves in one pass; more wait for the next list."""
 HUB_USER: Final = "hub.jupyter.org/username"
 HUB_SERVER: Final = "hub.jupyter.org/servername"
 
@@ -88,25 +90,29 @@ class Observer:
             *(("gpus", "processors") if self._meter else ()),
         )
 
-    async def look(self) -> View:
-        """Look at everything; raises `HubError` if the hub does not answer."""
+    async def look(self, newcomers: Collection[str] = ()) -> View:
+        """Look at everything; raises `HubError` if the hub does not answer.
+
+        Parameters
+        ----------
+        newcomers
+            Users to read by themselves, where it is not yet time to list all.
+        """
         view = self.view
         if view.listed is None or self._clock() - view.listed >= self._list_hub_every:
             view.listed, at = None, self._clock()
             view.servers = await self._servers()
             view.listed = at
+        else:
+            for user in sorted(newcomers)[:NEWCOMERS]:
+                found = await self._hub.user(user)
+                view.servers |= _ready([found] if found else [])
         view.pods = await self._tried("kubernetes", self._pods)
         await self._measure()
         return view
 
     async def _servers(self) -> dict[Key, HubFacts]:
-        users = await self._hub.users(state=State.READY)
-        return {
-            (user.name, name): hub_facts(server)
-            for user in users
-            for name, server in user.servers.items()
-            if server.ready
-        }
+        return _ready(await self._hub.users(state=State.READY))
 
     async def server(self, key: Key) -> HubFacts | None:
         """Read one server as the hub has it now; None if it does not run."""
@@ -179,6 +185,15 @@ class Observer:
             log.warning("source lost: source=%s problem=%s", source, problem)
         elif before and not problem:
             log.info("source back: source=%s", source)
+
+
+def _ready(users: Iterable[User]) -> dict[Key, HubFacts]:
+    return {
+        (user.name, name): hub_facts(server)
+        for user in users
+        for name, server in user.servers.items()
+        if server.ready
+    }
 
 
 def hub_facts(server: Server) -> HubFacts:

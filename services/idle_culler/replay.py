@@ -104,7 +104,7 @@ def replay(
 def limits_of(facts: Facts, policy: Policy, session_of: SessionOf) -> Limits:
     """Give what holds for a server as it is in the recording."""
     if facts.pod is None:
-        return Limits()
+        return Limits(known=False)
     return policy.limits(facts.pod, session_of(facts.pod), facts.at)
 
 

@@ -82,7 +82,7 @@ async def test_clocks_stand_still_through_an_outage_and_admins_hear_of_it_once(o
         world.kube._rights = []
     await world.passes(3 * STOP)
     assert world.hub.stopped == []
-    assert told(world, "ada")[0] in {Told.UNKNOWN, Told.UNLIMITED}
+    assert told(world, "ada")[0] is Told.UNKNOWN
     alerts = [notice for notice in world.outbox.sent if not notice.user]
     assert len(alerts) == len({notice.title for notice in alerts}) >= 1
 
@@ -364,6 +364,32 @@ async def test_a_user_may_stop_also_where_nothing_is_stopped_by_itself() -> None
     await world.passes(1)
     world.culler.ask_stop(("ada", ""), by="user", save=False)
     assert await world.stops() == ["ada/"]
+
+
+async def test_a_server_that_reports_is_known_before_the_next_list() -> None:
+    world = CulledHub(POLICY)
+    world.add("ada")
+    await world.passes(1)
+    world.add("bob")
+    world.hear("bob")
+    world.hear("eve", "no-such-server")
+    await world.passes(1)
+    assert told(world, "bob")[0] is Told.IDLE
+    assert world.hub.requests.count(("GET", "/hub/api/users")) == 1
+    await world.passes(1)
+    assert world.hub.requests.count(("GET", "/hub/api/users/bob")) == 1
+
+
+async def test_what_an_admin_stops_the_user_cannot_keep() -> None:
+    world = CulledHub(POLICY)
+    world.add("ada")
+    page = {"documents": UNSAVED, "lab_seconds": 3.0}
+    world.hear("ada", **page)
+    await world.passes(1)
+    world.hear("ada", **page)
+    world.culler.ask_stop(("ada", ""), by="admin", save=True)
+    assert told(world, "ada") == (Told.SAVING, Reason.ADMIN_ASKED)
+    assert "administrator" in world.culler.keep(("ada", ""))
 
 
 async def test_the_hub_is_listed_every_five_minutes_and_prometheus_asked_five_questions_a_pass() -> None:

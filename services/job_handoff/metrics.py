@@ -36,9 +36,3 @@ class Metrics:
             ("phase",),
             registry=registry,
         )
-        self.gpu_seconds = Counter(
-            "gpu_workspaces_handoff_gpu_equivalent_seconds",
-            "GPU equivalents times seconds of runs that have ended.",
-            ("team", "profile"),
-            registry=registry,
-        )

@@ -161,7 +161,9 @@ class RunRequest(Model):
     kind: RunKind | None = None
     """Left out, the profile's first."""
     entry: Entry
+    """The notebook or script that is run."""
     source: Source
+    """Where its files come from."""
     image: Literal["profile", "server"] = "profile"
     """`server` takes the image of the user's running server, by digest."""
     server: Annotated[str, Field(max_length=255)] | None = None
@@ -171,6 +173,7 @@ class RunRequest(Model):
     environment: dict[EnvName, Argument] = Field(default_factory=dict, max_length=50)
     """Variables; which ones are allowed is the admin's choice. No secrets."""
     priority: Annotated[str, Field(max_length=63)] | None = None
+    """How urgent it is, in the catalog's words; left out, the default."""
     nodes: int = Field(default=1, ge=1, le=512, strict=True)
     """Pods with the profile's resources."""
     retries: int = Field(default=0, ge=0, le=10, strict=True)
@@ -184,6 +187,7 @@ class RunRequest(Model):
     resume_from: RunId | None = None
     """An earlier run whose checkpoints this one goes on from."""
     schedule: Schedule | None = None
+    """Left out, it runs once."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

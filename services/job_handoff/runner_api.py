@@ -169,13 +169,16 @@ class Put(RunnerHandler):
 
 
 class Checkpoints(RunnerHandler):
-    """The names of the checkpoints of the run and of those that it goes on from."""
+    """The checkpoints of the run and of those that it goes on from, and how often it was begun before."""
 
     async def get(self, _run: str) -> None:
         claims = self.claims
         folder = places.checkpoint_folder(claims.team, claims.user, claims.lineage)
-        found = await self.handoff.core.store.list(folder)
-        self.finish({"files": list(places.names_of((one.path for one in found), folder))})
+        logs = places.file_path(claims.team, claims.user, claims.run, "logs/")
+        found, said = await self.handoff.core.store.list(folder), await self.handoff.core.store.list(logs)
+        names = places.names_of((one.path for one in found), folder)
+        attempts = sum(1 for one in said if one.path.endswith(".log"))
+        self.finish({"files": list(names), "attempts": attempts})
 
 
 class Checkpoint(RunnerHandler):

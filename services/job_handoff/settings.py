@@ -40,6 +40,7 @@ class StoreSettings(Model):
     endpoint: str | None = None
     """Address of an S3 that is not Amazon's."""
     region: str | None = None
+    """Where the bucket is; `us-east-1` if left out."""
     allow_http: Flag = False
     """Speak to the endpoint without TLS."""
     direct: Flag = False
@@ -67,7 +68,9 @@ class Bounds(Model):
     source_size: Memory = 512 * 1024 * 1024
     """Unpacked."""
     source_packed: Memory = 200 * 1024 * 1024
+    """As it is uploaded."""
     source_files: Count = 20_000
+    """Files of one source."""
     inline_size: int = Field(default=256 * 1024, ge=0, le=900_000, strict=True)
     """Archives up to this many bytes travel in a ConfigMap: they arrive even when the service is away."""
     output_size: Memory = 5 * 1024**3
@@ -125,8 +128,11 @@ class HandoffSettings(ServiceSettings):
     fixed_environment: dict[EnvName, str] = Field(default_factory=dict)
     """Variables of every run."""
     run_as_user: int = Field(default=1000, ge=1, strict=True)
+    """User id of runs whose profile names none; never root."""
     run_as_group: int = Field(default=100, ge=0, strict=True)
+    """Group id of runs whose profile names none."""
     fs_group: int = Field(default=100, ge=0, strict=True)
+    """Group that owns the volumes of runs."""
     work_size: Memory = 20 * 1024**3
     """Disk of a run's files, where its profile has no `scratch`."""
     grace: Duration = timedelta(seconds=120)

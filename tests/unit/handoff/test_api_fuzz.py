@@ -1,4 +1,4 @@
-"""The REST interface against its own description: whatever is sent, it answers as it says, and never breaks."""
+"""The REST interface against its own description: whatever is sent, it answers as it says."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import os
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest

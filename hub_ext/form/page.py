@@ -27,6 +27,7 @@ def build_page(catalog: Catalog, visit: Visit) -> Page:
     for entry in found.entries:
         groups.setdefault(entry.group, []).append(_card(catalog, entry, visit))
     return Page(
+        server=visit.server_name,
         notices=found.notices,
         unknown=found.unknown,
         groups=tuple(Group(title=title, cards=tuple(cards)) for title, cards in groups.items()),

@@ -137,6 +137,8 @@ class Group:
 class Page:
     """The whole form."""
 
+    server: str
+    """Name of the server that it is for; empty for the default one."""
     notices: tuple[Notice, ...]
     unknown: str
     """What cannot be said about all cards; empty if nothing."""

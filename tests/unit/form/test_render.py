@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import yaml
@@ -80,6 +81,12 @@ def test_everything_that_can_be_operated_has_a_label() -> None:
     for _, attributes in elements.found:
         for reference in ("aria-describedby", "aria-labelledby"):
             assert attributes.get(reference, ids[0]) in ids
+
+
+def test_a_named_server_is_named() -> None:
+    visit = Visit(person=ADA, server_name="more", today=TODAY, last={})
+    assert "For your server “more”" in render(build_page(workspaces(), visit))
+    assert "For your server" not in render(build_page(workspaces(), replace(visit, server_name="")))
 
 
 def test_the_page_names_no_address() -> None:

@@ -37,6 +37,9 @@ from .spawner_objects import NO_ANSWER, explain_api_error, to_object
 UNANSWERED: Final = (aiohttp.ClientError, ConnectionError)
 """What a client raises when the API server cannot be reached."""
 
+_LEAST_SECONDS: Final = 15
+"""The API server waits ten seconds for a webhook or for a quota, and only then says which one was silent."""
+
 _Answer = TypeVar("_Answer")
 
 _CREATE_SHARE: Final = 0.8
@@ -58,7 +61,7 @@ class RequestSpawner(KubeSpawner):
         async def attempt() -> bool:
             nonlocal problem
             try:
-                refusal = await asyncio.wait_for(self._post(manifest), request_timeout)
+                refusal = await self._post(manifest, request_timeout)
             except (TimeoutError, *UNANSWERED):
                 refusal = NO_ANSWER
             if refusal is None:
@@ -78,11 +81,18 @@ class RequestSpawner(KubeSpawner):
         except TimeoutError:
             raise self._refuse_by_api(problem) from None
 
-    async def _post(self, manifest: Mapping[str, Any], **options: str) -> QuotaRefusal | None:
-        """Ask for a pod once. What was made is not read from the answer: the watch shows it anyway."""
-        answer = await self.api.create_namespaced_pod(
-            self.namespace, manifest, _preload_content=False, **options
-        )
+    async def _post(
+        self, manifest: Mapping[str, Any], request_timeout: int, **options: str
+    ) -> QuotaRefusal | None:
+        """Ask for a pod once. What was made is not read from the answer: the watch shows it anyway.
+
+        Raises
+        ------
+        TimeoutError
+            No answer in time.
+        """
+        create = self.api.create_namespaced_pod(self.namespace, manifest, _preload_content=False, **options)
+        answer = await asyncio.wait_for(create, max(request_timeout, _LEAST_SECONDS))
         try:
             if answer.status < HTTPStatus.MULTIPLE_CHOICES:
                 return None
@@ -92,7 +102,7 @@ class RequestSpawner(KubeSpawner):
 
     async def _make_create_pvc_request(self, pvc: Any, request_timeout: int) -> bool:
         """Make a claim only where the API server would take the pod: a refusal leaves nothing behind."""
-        problem = await self._ask(self._try_out)
+        problem = await self._try_out(request_timeout)
         if problem is not None and not problem.retry and problem.reason is not Reason.INVALID_POD:
             if self._attempt is not None:
                 self._attempt.note(problem)
@@ -121,12 +131,18 @@ class RequestSpawner(KubeSpawner):
             raise self._refuse_by_api(NO_ANSWER) from None
         return found[0]
 
-    async def _try_out(self) -> QuotaRefusal | None:
-        """Ask what would become of the pod. A webhook that cannot be asked so makes it an `INVALID_POD`."""
+    async def _try_out(self, request_timeout: int) -> QuotaRefusal | None:
+        """Ask what would become of the pod; without an answer nothing speaks against it.
+
+        A webhook that cannot be asked so makes it an `INVALID_POD`.
+        """
         pod = await self.get_pod_manifest()
         if self.modify_pod_hook:
             pod = await maybe_future(self.modify_pod_hook(self, pod))
-        return await self._post(to_object(self.api.api_client, pod), dry_run="All")
+        try:
+            return await self._post(to_object(self.api.api_client, pod), request_timeout, dry_run="All")
+        except (TimeoutError, *UNANSWERED):
+            return None
 
     async def _make_delete_pod_request(
         self, pod_name: str, delete_options: Any, grace_seconds: int, request_timeout: int

@@ -406,9 +406,11 @@ async def test_a_user_whose_pod_would_be_refused_gets_no_claim(make: Callable[..
     assert (len(spawner.api.tried), spawner.api.claims) == (1, [])
 
 
-@pytest.mark.parametrize("answer", [Answer(201), Answer(400, **NO_DRY_RUN), Answer(409, **CONFLICT)])
+@pytest.mark.parametrize(
+    "answer", [Answer(201), Answer(400, **NO_DRY_RUN), Answer(409, **CONFLICT), TimeoutError()]
+)
 async def test_what_is_not_refused_for_certain_gets_its_claim(
-    make: Callable[..., WorkspaceSpawner], answer: Answer
+    make: Callable[..., WorkspaceSpawner], answer: Answer | Exception
 ) -> None:
     spawner = make()
     await pod_of(spawner, {"profile": "cpu"})

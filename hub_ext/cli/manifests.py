@@ -4,7 +4,10 @@ Shell: reads files.
 """
 
 import argparse
+import importlib
+import importlib.util
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,12 +42,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Report:
     try:
         installation = read_installation(args.installation)
+        if args.part == FILES:
+            paths = [str(args.installation.parent / file) for file in installation.values]
+            return Report(result=paths, text=" ".join(f"--values {shlex.quote(path)}" for path in paths))
+        documents = render(installation, args.installation.parent, args.part)
     except ValidationError as error:
         return Report(findings=[_finding(args.installation, one) for one in error.errors()], failed=True)
-    if args.part == FILES:
-        paths = [str(args.installation.parent / file) for file in installation.values]
-        return Report(result=paths, text=" ".join(f"--values {shlex.quote(path)}" for path in paths))
-    documents = render(installation, args.installation.parent, args.part)
     return Report(result=documents, text=to_yaml(*documents))
 
 
@@ -78,7 +81,22 @@ def render(installation: Installation, folder: Path, part: str) -> list[dict[str
         return [build_values(installation, rights)]
     source = folder / installation.catalog
     load_catalog(source)
-    return build_manifests(installation, rights, catalog=_catalog_text(source))
+    own = {name: brought_by(rights[name][0], entry.settings) for name, entry in installation.services.items()}
+    return build_manifests(installation, rights, catalog=_catalog_text(source), own=own)
+
+
+def brought_by(package: str, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Give what the package of a service brings itself: `manifests(settings)` of its module `installation`.
+
+    Raises
+    ------
+    ValidationError
+        The settings are wrong.
+    """
+    if importlib.util.find_spec(f"{package}.installation") is None:
+        return []
+    found: list[dict[str, Any]] = importlib.import_module(f"{package}.installation").manifests(settings)
+    return found
 
 
 def _catalog_text(path: Path) -> str:

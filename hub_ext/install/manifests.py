@@ -22,7 +22,11 @@ BATCH: Final = "gpu-workspaces-batch"
 
 
 def build_manifests(
-    installation: Installation, rights: Mapping[str, tuple[str, Rights]], *, catalog: str
+    installation: Installation,
+    rights: Mapping[str, tuple[str, Rights]],
+    *,
+    catalog: str,
+    own: Mapping[str, list[dict[str, Any]]] | None = None,
 ) -> list[dict[str, Any]]:
     """Build everything that the chart does not bring, in the order in which it can be applied.
 
@@ -30,10 +34,15 @@ def build_manifests(
     ----------
     catalog
         Text of the catalog, for services that have pods of their own.
+    own
+        What services bring themselves, by their names, such as the namespace of runs and its rules.
     """
     places, names = installation.places, sorted(installation.services)
     account = "hub" if installation.run is RunAs.IN_HUB else ""
+    brought = [document for name in names for document in (own or {}).get(name, ())]
     made = [build_namespace(name) for name in _namespaces(installation)]
+    made += [document for document in brought if document["kind"] == "Namespace"]
+    made += [document for document in brought if document["kind"] != "Namespace"]
     made += [
         build_priority(INTERACTIVE, 1000, "Workspaces that people wait for."),
         build_priority(BATCH, 100, "Runs: they wait, and take no place away from workspaces."),
@@ -51,10 +60,9 @@ def build_manifests(
 
 
 def _namespaces(installation: Installation) -> tuple[str, ...]:
-    """Name the namespaces that are wanted; the hub's is the chart's."""
-    own = {"job-handoff": installation.jobs_namespace, "prepuller": installation.pulls_namespace}
-    wanted = [namespace for service, namespace in own.items() if service in installation.services]
-    return (*installation.team_namespaces, *wanted)
+    """Name the namespaces that are wanted; the hub's is the chart's, that of runs the service's own."""
+    pulls = (installation.pulls_namespace,) if "prepuller" in installation.services else ()
+    return (*installation.team_namespaces, *pulls)
 
 
 def build_namespace(name: str) -> dict[str, Any]:

@@ -31,24 +31,10 @@ def build_policies(
     installation: Installation, rights: Mapping[str, tuple[str, Rights]]
 ) -> Iterator[dict[str, Any]]:
     """Build all of them; what a policy does not name, it denies."""
-    hub, names = installation.hub_namespace, sorted(installation.services)
+    names = sorted(installation.services)
     deployed = installation.run is RunAs.DEPLOYMENTS
     if "prepuller" in names:  # its pods speak to nobody: kubelets pull
         yield build_policy(f"{PREFIX}-pulls", installation.pulls_namespace, pods={})
-    if "job-handoff" in names:
-        pods = labels_of("job-handoff") if deployed else HUB
-        yield build_policy(
-            f"{PREFIX}-runs",
-            installation.jobs_namespace,
-            pods={},
-            ingress=[from_pods({})],
-            egress=[
-                to_pods({}),
-                to_names(),
-                to_pods(pods, installation.port_of("job-handoff"), namespace=hub),
-                to_public(443),
-            ],
-        )
     for namespace in installation.team_namespaces:
         yield _team_policy(installation, rights, namespace)
     if deployed:

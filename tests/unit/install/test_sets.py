@@ -202,7 +202,11 @@ def test_pods_of_services_are_restricted(installation, manifests):
 
 
 def test_services_of_the_hub_use_its_account_and_others_their_own(installation, manifests):
-    accounts = {one["metadata"]["name"] for one in of_kind(manifests, "ServiceAccount")}
+    accounts = {
+        one["metadata"]["name"]
+        for one in of_kind(manifests, "ServiceAccount")
+        if one["metadata"]["namespace"] == installation.hub_namespace
+    }
     bound = {
         subject["name"]
         for kind in ("RoleBinding", "ClusterRoleBinding")

@@ -86,8 +86,9 @@ def build_answer(outlook: Outlook, now: datetime) -> Answer:
 
 def text_of(verdict: Verdict) -> str:
     """Say why in one or two sentences."""
+    more = verdict.held or (Reason.UNATTENDED if verdict.unattended else None)
     text = sentence(verdict.reason, verdict.subject)
-    return f"{text} {sentence(verdict.held)}" if verdict.held else text
+    return f"{text} {sentence(more)}" if more else text
 
 
 def _left(verdict: Verdict, now: datetime) -> float | None:

@@ -37,6 +37,12 @@ class CullerMetrics:
             ("source", "value", "reason"),
             registry=registry,
         )
+        self.unattended = Gauge(
+            "gpu_workspaces_culler_unattended_devices",
+            "GPUs, slices and shares of servers that work while nobody has them open.",
+            ("gpu",),
+            registry=registry,
+        )
         self.held = Gauge(
             "gpu_workspaces_culler_held",
             "Stops that are due and do not happen, by reason.",
@@ -70,12 +76,14 @@ class CullerMetrics:
 
     def show(self, judged: Iterable[tuple[Verdict, GpuKind, int]], up: Mapping[str, bool]) -> None:
         """Show the last pass; what is not there any more goes to nothing."""
-        for gauge in (self.servers, self.devices, self.signals, self.held, self.source_up):
+        for gauge in (self.servers, self.devices, self.unattended, self.signals, self.held, self.source_up):
             gauge.clear()
         held: Counts[Reason] = Counts()
         for verdict, kind, devices in judged:
             self.servers.labels(verdict.told, verdict.reason, kind).inc()
             self.devices.labels(verdict.value, kind).inc(devices)
+            if verdict.unattended:
+                self.unattended.labels(kind).inc(devices)
             for one in verdict.signals:
                 self.signals.labels(one.source, one.value, one.reason).inc()
             if verdict.held:

@@ -53,6 +53,7 @@ class Reason(StrEnum):
     USER_ASKED = "user-asked"
     ADMIN_ASKED = "admin-asked"
     KEPT = "kept"
+    UNATTENDED = "unattended"
     NOT_READY = "not-ready"
     NOT_SEEN = "not-seen"
     # why a stop does not happen now
@@ -101,6 +102,7 @@ TEXTS: Final = {
     Reason.USER_ASKED: "You asked to stop this workspace.",
     Reason.ADMIN_ASKED: "An administrator asked to stop this workspace.",
     Reason.KEPT: "You keep this workspace.",
+    Reason.UNATTENDED: "Nobody has it open: what runs goes on, and could also run as a job.",
     Reason.NOT_READY: "The server is starting or stopping.",
     Reason.NOT_SEEN: "The idle-culler has not looked at this workspace yet.",
     Reason.OBSERVE_ONLY: "Nothing is stopped at present: the rules are only being tried out.",

@@ -51,6 +51,12 @@ class Verdict:
     held: Reason | None = None
     """Why a stop that is due does not happen."""
 
+    @property
+    def unattended(self) -> bool:
+        """Whether it works while no page is open and nobody types, as far as the workspace tells."""
+        nobody = any(one.reason is Reason.NOBODY_THERE for one in self.signals)
+        return self.value is Value.BUSY and nobody
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:

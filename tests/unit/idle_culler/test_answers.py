@@ -23,7 +23,7 @@ from services.idle_culler.notify import Notifier
 from services.idle_culler.track import Saving
 from services.idle_culler.verdict import Pace
 from services.idle_culler.view import TITLES, TONES, Shown, build_card
-from tests.fakes.culler import Watch, agent, hub, idle_facts
+from tests.fakes.culler import Watch, agent, hub, idle_facts, metrics, reading
 
 
 def outlook(watch: Watch, **fields: Any) -> Outlook:
@@ -120,6 +120,14 @@ def test_the_card_of_a_server() -> None:
     assert card.ends == "It is stopped in 5m if nothing changes."
     assert card.part_left == pytest.approx(300 / 5400)
     assert {sign.age for sign in card.signs} == {"just now"}
+
+
+def test_what_works_while_nobody_has_it_open_is_said_to() -> None:
+    watch = Watch()
+    watch.run(1, lambda at: idle_facts(at, gpu=metrics(at, reading(0.9))))
+    assert build_answer(outlook(watch), watch.now).text.startswith("The GPU is in use. Nobody has it open")
+    watch.run(1, lambda at: idle_facts(at, agent=agent(at, lab_seconds=5.0), gpu=metrics(at, reading(0.9))))
+    assert build_answer(outlook(watch), watch.now).text == "The GPU is in use."
 
 
 def test_the_end_of_a_session_is_told_as_such() -> None:

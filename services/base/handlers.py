@@ -63,7 +63,7 @@ class Handler(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
             return
         model.setdefault("kind", "user")
         self._hub_auth_user_cache = model
-        if self.hub_scopes and not self.hub_auth.check_scopes(self.hub_scopes, model):
+        if self.scopes != ANYONE and not self.hub_auth.check_scopes(self.hub_scopes, model):
             raise web.HTTPError(HTTPStatus.FORBIDDEN, "%s may not use this service", model["name"])
         self.model = model
 

@@ -104,6 +104,7 @@ def sign_in(context: Context) -> HubOAuth:
         base_url=context.prefix,
         hub_prefix=context.hub_prefix,
         oauth_client_id=os.environ.get("JUPYTERHUB_CLIENT_ID") or f"service-{context.name}",
+        access_scopes={f"access:services!service={context.name}"},
     )
 
 

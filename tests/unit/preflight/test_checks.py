@@ -522,3 +522,58 @@ def test_helm_merges_maps_and_null_takes_away():
     cleared = merged([base, {"singleuser": {"nodeSelector": {"type": None}}}])
     assert cleared["singleuser"] == {"nodeSelector": {"type": None}, "uid": 1000}
     assert merged([base, {"singleuser": {"nodeSelector": ["a"]}}])["singleuser"]["nodeSelector"] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "problems"),
+    [
+        (None, 0),
+        ("nvidia.com/gpu: 2", 1),
+        (["nvidia.com/gpu"], 1),
+        ({"nvidia.com/gpu": 2}, 0),
+        ({"nvidia.com/gpu": "2"}, 0),
+        ({"nvidia": {"com/gpu": 2}}, 1),
+        ({"memory": "2 GB"}, 1),
+        ({}, 0),
+    ],
+)
+def test_shapes_of_resource_maps(limits, problems):
+    assert (
+        len(findings("resource-map", values={"singleuser": {"extraResource": {"limits": limits}}}))
+        == problems
+    )
+
+
+def test_every_key_that_the_chart_refuses_is_told_with_its_place():
+    made = {"ours": {}, "singleuser": {"spec": {}, "gid": 100}, "proxy": {"extraEnv": {}}, "hub": {}}
+    result = judge(BY_CODE["chart-keys"], scene(values=made))
+    told = {one.path: one.help for one in result.observations}
+    assert set(told) == {"ours", "singleuser.spec", "singleuser.gid", "proxy.extraEnv"}
+    assert "custom.ours" in told["ours"]
+    assert "extraPodConfig" in told["singleuser.spec"]
+
+
+def test_a_blueprint_that_opens_everything_is_told_everything():
+    opened = {
+        "singleuser": {
+            "uid": 0,
+            "allowPrivilegeEscalation": True,
+            "serviceAccountName": "notebooks",
+            "cloudMetadata": {"blockWithIptables": False},
+            "networkPolicy": {"enabled": False},
+            "extraEnv": {"TOKEN": {"valueFrom": {"secretKeyRef": {"name": "models", "key": "token"}}}},
+        }
+    }
+    wrong = {
+        check.code
+        for check in CHECKS
+        if check.needs == ("values",) and judge(check, scene(values=opened)).outcome is Outcome.FAILED
+    }
+    assert wrong >= {
+        "root-user",
+        "privilege-escalation",
+        "cloud-metadata",
+        "account-token",
+        "shared-secret",
+        "spawner",
+    }

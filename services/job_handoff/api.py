@@ -6,109 +6,32 @@ Shell: speaks HTTP.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import tempfile
-from collections.abc import Mapping
-from dataclasses import asdict
 from http import HTTPStatus
-from typing import IO, TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from pydantic_core import PydanticCustomError
-from tornado import web
 
-from hub_ext.errors import KubeError
-from hub_ext.selection_access import Person, teams_of
-from services.base import Api
+from hub_ext.selection_access import teams_of
 
-from . import places
-from .archive import inspect, sha256_of
+from .api_base import HandoffApi
 from .cost import cost_of
 from .model import check_path
 from .offers import offers_for
 from .openapi import describe
-from .people import Asker, ask_hub
-from .queue import as_json
+from .parts import Parts
+from .queue_facts import as_json
 from .seen import Seen, spent
-from .snapshot import Limits
-from .store import StoreError, refusal
+from .uploads import Snapshots
 from .verdicts import RefusalReason, RunRefusedError
-
-if TYPE_CHECKING:
-    from .app import JobHandoff
 
 log = logging.getLogger(__name__)
 
 MOST_LINES = 5000
 
 
-class HandoffApi(Api):
-    """Base of the interface: whoever asks, asks about their own runs."""
-
-    @property
-    def handoff(self) -> JobHandoff:
-        found: JobHandoff = self.settings["service"]
-        return found
-
-    async def asker(self) -> Asker:
-        """Read the one who asks from the hub, as they are at this moment."""
-        return await ask_hub(self.handoff.core.hub, self.user)
-
-    async def person(self) -> Person:
-        """Give the one who asks."""
-        return (await self.asker()).person
-
-    def body(self) -> Any:
-        """Read the body as JSON of any shape; a page of another site cannot send that type by itself."""
-        sent = self.request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        if sent != "application/json":
-            raise RunRefusedError(
-                RefusalReason.BAD_REQUEST, "Send application/json.", status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE
-            )
-        try:
-            return json.loads(self.request.body or b"{}")
-        except (ValueError, RecursionError) as error:
-            raise RunRefusedError(RefusalReason.BAD_REQUEST, "The body is not JSON.") from error
-
-    def send_error(self, status_code: int = 500, **kwargs: Any) -> None:
-        """Give refusals and failures of the store their own status."""
-        error = refused(kwargs)
-        super().send_error(error.status if error else status_code, **kwargs)
-
-    def write_error(self, status_code: int, **kwargs: Any) -> None:
-        """Answer a refusal with its reason and its remedy."""
-        error = refused(kwargs)
-        if error is None:
-            super().write_error(status_code, **kwargs)
-        else:
-            self.finish({"status": status_code, **error.as_dict()})
-
-    def log_exception(self, typ: Any, value: BaseException | None, tb: Any) -> None:
-        """Log a refusal as one line: it is the answer, not a fault."""
-        if isinstance(value, RunRefusedError):
-            log.info("request refused: path=%s reason=%s", self.request.path, value.reason)
-        else:
-            super().log_exception(typ, value, tb)
-
-
-def refused(kwargs: Mapping[str, Any]) -> RunRefusedError | None:
-    """Read the refusal off what tornado hands to the writers of errors."""
-    _, error, _ = kwargs.get("exc_info") or (None, None, None)
-    if isinstance(error, RunRefusedError):
-        return error
-    if isinstance(error, StoreError):
-        return refusal(error)
-    if isinstance(error, KubeError):
-        return RunRefusedError(
-            RefusalReason.CLUSTER_UNAVAILABLE,
-            "The cluster does not answer at the moment.",
-            help="Try again in a minute.",
-        )
-    return None
-
-
-def view(handoff: JobHandoff, seen: Seen) -> dict[str, Any]:
+def view(handoff: Parts, seen: Seen) -> dict[str, Any]:
     """Give a run as JSON, with what it has cost so far."""
     now = handoff.core.now()
     cost = cost_of(seen.record, spent(seen.status, now))
@@ -144,60 +67,6 @@ class Queues(HandoffApi):
             *(self.handoff.core.cluster.queue(team) for team in teams_of(catalog, person))
         )
         self.finish({"queues": [as_json(queue) for queue in found if queue is not None]})
-
-
-@web.stream_request_body
-class Snapshots(HandoffApi):
-    """Uploaded sources, by the hash of what they are."""
-
-    _file: IO[bytes] | None = None
-    _size = 0
-
-    async def prepare(self) -> None:
-        """Let a larger body through than for anything else, to a signed-in user only."""
-        await super().prepare()
-        bounds = self.handoff.settings.bounds
-        self._limits = Limits(files=bounds.source_files, size=bounds.source_size, packed=bounds.source_packed)
-        # One more than is allowed, so that it is refused here and in plain words.
-        self.request.connection.set_max_body_size(bounds.source_packed + 1)  # type: ignore[union-attr]
-
-    async def data_received(self, chunk: bytes) -> None:
-        """Keep a piece; a small upload stays in memory."""
-        self._size += len(chunk)
-        if self._size > self._limits.packed:
-            raise RunRefusedError(RefusalReason.SOURCE_TOO_LARGE, "The archive is too large.", field="source")
-        if self._file is None:
-            self._file = tempfile.SpooledTemporaryFile(max_size=4 * 1024 * 1024)  # noqa: SIM115
-        await asyncio.to_thread(self._file.write, chunk)
-
-    async def get(self, digest: str) -> None:
-        """Say whether a source is there, so that it need not be sent again."""
-        found = await self.handoff.core.store.get(places.contents_path(self.user, digest))
-        if found is None:
-            raise RunRefusedError(RefusalReason.SOURCE_MISSING, "There is no such source.", status=404)
-        self.finish(json.loads(found))
-
-    async def put(self, digest: str) -> None:
-        """Take in a source, if it is what its name says and keeps the rules."""
-        if self._file is None:
-            raise RunRefusedError(RefusalReason.SOURCE_UNSAFE, "The upload is empty.", field="source")
-        if await asyncio.to_thread(sha256_of, self._file) != digest:
-            raise RunRefusedError(
-                RefusalReason.SOURCE_UNSAFE, "The upload is not what its hash says.", field="source"
-            )
-        contents = await asyncio.to_thread(inspect, self._file, self._limits)
-        self._file.seek(0)
-        store = self.handoff.core.store
-        await store.put(places.snapshot_path(self.user, digest), self._file)
-        facts = json.dumps(asdict(contents), ensure_ascii=False)
-        await store.put(places.contents_path(self.user, digest), facts.encode())
-        self.set_status(HTTPStatus.CREATED)
-        self.finish({"sha256": digest, "files": len(contents.files), "size": contents.size})
-
-    def on_finish(self) -> None:
-        """Let go of what was kept meanwhile."""
-        if self._file is not None:
-            self._file.close()
 
 
 class Runs(HandoffApi):

@@ -17,7 +17,7 @@ from hub_ext.names import LABEL_JOB, LABEL_USER, label_value
 from services.kube import ConflictError, ForbiddenError, Kube, NotFoundError, api_path
 
 from .installed import KUEUE_VERSION, Installed, read_trainer
-from .queue import Queue, read_queue
+from .queue_facts import Queue, read_queue
 from .seen import Around
 
 KUEUE: Final = f"kueue.x-k8s.io/{KUEUE_VERSION}"

@@ -11,7 +11,7 @@ import json
 import secrets
 import shlex
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 from tornado import web
@@ -20,16 +20,14 @@ from hub_ext.selection_access import Person
 from services.base import Page
 
 from . import places
-from .api import refused
+from .api_base import refused
 from .form import request_of
 from .offers import offers_for
+from .parts import Parts
 from .people import Asker, ask_hub
 from .seen import Seen
 from .verdicts import RunRefusedError
 from .view import entries_of, row_of, view_of
-
-if TYPE_CHECKING:
-    from .app import JobHandoff
 
 FIELDS = (
     *("snapshot", "path", "name", "parameters", "arguments", "team", "priority", "maxDuration", "retries"),
@@ -43,8 +41,8 @@ class HandoffPage(Page):
     """Base of the pages."""
 
     @property
-    def handoff(self) -> JobHandoff:
-        found: JobHandoff = self.settings["service"]
+    def handoff(self) -> Parts:
+        found: Parts = self.settings["service"]
         return found
 
     @property

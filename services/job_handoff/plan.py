@@ -5,13 +5,10 @@ Pure: no clock, no network.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from fnmatch import fnmatchcase
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Any
 
 from hub_ext.catalog.compose import Workspace
 from hub_ext.catalog.model import Catalog, RunKind, RunRules
@@ -20,38 +17,10 @@ from hub_ext.selection import Refusal, select
 from hub_ext.selection_access import Person, is_allowed
 from hub_ext.units import format_duration
 
-from .model import Git, Notebook, RunRequest, Schedule
+from .inputs import check_environment, check_git, check_kernel
+from .model import Notebook, RunRequest, Schedule
 from .settings import HandoffSettings
 from .verdicts import RefusalReason, RunRefusedError
-
-NEVER_ALLOWED: Final = (
-    "LD_*",
-    "PYTHON*",
-    "PATH",
-    "HOME",
-    "IFS",
-    "BASH_ENV",
-    "ENV",
-    "SHELLOPTS",
-    "KUBERNETES_*",
-    "JUPYTERHUB_*",
-    "JPY_*",
-    "HANDOFF_*",
-    "RUN_*",
-    "CHECKPOINT_*",
-    "PET_*",
-    "RAY_*",
-    "NVIDIA_*",
-    "CUDA_VISIBLE_DEVICES",
-    "CUDA_MPS_*",
-    "AWS_*",
-    "GIT_*",
-    "SSL_*",
-    "*_PROXY",
-    "*_proxy",
-)
-"""Variables that no setting gives to users: they change who the run is, what it may reach or what it runs."""
-_SECRET: Final = re.compile(r"TOKEN|SECRET|PASSW(?:OR)?D|API_?KEY|ACCESS_?KEY|CREDENTIAL|PRIVATE_?KEY", re.I)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,8 +111,8 @@ def plan_run(scene: Scene, request: RunRequest, *, run: str, lineage: str = "") 
         )
     kind = _kind(scene, request, rules)
     _check_size(request, rules, kind)
-    _check_environment(request, scene.settings)
-    _check_git(request, scene.settings)
+    check_environment(request, scene.settings)
+    check_git(request, scene.settings)
     _check_kernel(scene, request)
     image, secrets = _image(scene, request, workspace)
     return Plan(
@@ -280,71 +249,12 @@ def priorities_for(catalog: Catalog, person: Person) -> tuple[str, ...]:
     )
 
 
-def _check_environment(request: RunRequest, settings: HandoffSettings) -> None:
-    for name in request.environment:
-        never = any(fnmatchcase(name, pattern) for pattern in NEVER_ALLOWED)
-        if never or not any(fnmatchcase(name, pattern) for pattern in settings.environment):
-            raise RunRefusedError(
-                RefusalReason.ENVIRONMENT_NOT_ALLOWED,
-                f"The variable {name} may not be set.",
-                field=f"environment.{name}",
-                allowed=settings.environment,
-                help="Notebooks take parameters, scripts take arguments.",
-            )
-        if _SECRET.search(name):
-            raise RunRefusedError(
-                RefusalReason.CREDENTIAL_IN_ENVIRONMENT,
-                f"{name} looks like a credential, and variables of a run are kept in plain text.",
-                field=f"environment.{name}",
-                help="Ask an administrator for a Secret of your team.",
-            )
-
-
-def _check_git(request: RunRequest, settings: HandoffSettings) -> None:
-    if not isinstance(request.source, Git):
-        return
-    host = urlsplit(request.source.url).hostname or ""
-    if host not in settings.git_hosts:
-        raise RunRefusedError(
-            RefusalReason.GIT_NOT_ALLOWED,
-            f"Commits from {host} are not allowed.",
-            field="source.url",
-            allowed=settings.git_hosts,
-            help="Send a snapshot of the folder instead.",
-        )
-
-
 def _check_kernel(scene: Scene, request: RunRequest) -> None:
     """Refuse a kernel that is known not to be there; what is not known is found out by the run."""
     if not isinstance(request.entry, Notebook) or request.kernels is None:
         return
     named = scene.source_kernels.get(request.entry.path)
     check_kernel(named, request.entry.kernel, request.kernels)
-
-
-def check_kernel(named: str | None, override: str | None, kernels: Sequence[str]) -> str | None:
-    """Say which kernel a notebook runs with; another one only if the user asks for it.
-
-    Parameters
-    ----------
-    named
-        In the notebook's metadata; None if it names none.
-
-    Raises
-    ------
-    RunRefusedError
-        `kernel-missing`, naming those that there are.
-    """
-    wanted = override or named
-    if wanted is None or wanted in kernels:
-        return wanted
-    raise RunRefusedError(
-        RefusalReason.KERNEL_MISSING,
-        f"The image has no kernel {wanted!r}.",
-        field="entry.kernel",
-        allowed=kernels,
-        help=f"Choose one of: {', '.join(kernels) or 'none is installed'}.",
-    )
 
 
 def _image(scene: Scene, request: RunRequest, workspace: Workspace) -> tuple[ImageReference, tuple[str, ...]]:

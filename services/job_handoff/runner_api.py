@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import quote
 
 from pydantic_core import PydanticCustomError
@@ -21,10 +21,8 @@ from tornado import web
 from . import places
 from .ids import Claims, read_token
 from .model import check_path
+from .parts import Parts
 from .store import StoreError
-
-if TYPE_CHECKING:
-    from .app import JobHandoff
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +38,8 @@ class RunnerHandler(web.RequestHandler):
     claims: Claims
 
     @property
-    def handoff(self) -> JobHandoff:
-        found: JobHandoff = self.settings["service"]
+    def handoff(self) -> Parts:
+        found: Parts = self.settings["service"]
         return found
 
     def prepare(self) -> None:

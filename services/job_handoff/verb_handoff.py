@@ -21,7 +21,8 @@ from services.base.settings import read_settings
 from .client import Client, RefusedError, names_of
 from .manifest.place import build_place
 from .manifest.rayjob import RayVerdict, judge_ray_job
-from .queue import Queue, When, forecast, read_queue
+from .queue import When, forecast
+from .queue_facts import Queue, read_queue
 from .settings import HandoffSettings
 from .verb_run import refused, watch
 

@@ -12,9 +12,10 @@ import pytest
 from hub_ext.catalog.model import RunKind
 from hub_ext.names import parse_image
 from hub_ext.selection_access import Person
+from services.job_handoff.inputs import check_kernel
 from services.job_handoff.model import read_request
 from services.job_handoff.offers import offers_for
-from services.job_handoff.plan import Plan, Scene, ServerImage, check_kernel, plan_run
+from services.job_handoff.plan import Plan, Scene, ServerImage, plan_run
 from services.job_handoff.settings import HandoffSettings
 from services.job_handoff.verdicts import RunRefusedError
 

@@ -25,7 +25,8 @@ from services.job_handoff.limits import judge_limits, openable, usage_of
 from services.job_handoff.model import read_request
 from services.job_handoff.places import group_of, owner_prefix, record_path
 from services.job_handoff.plan import Plan
-from services.job_handoff.queue import When, forecast, read_queue, uncovered
+from services.job_handoff.queue import When, forecast, uncovered
+from services.job_handoff.queue_facts import read_queue
 from services.job_handoff.record import record_of
 from services.job_handoff.retention import Fate, is_orphan, is_over, judge_object
 from services.job_handoff.settings import HandoffSettings, Keeping

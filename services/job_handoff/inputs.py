@@ -1,0 +1,118 @@
+"""What a run may be given: variables, a repository, a kernel.
+
+Pure: no clock, no network.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import Final
+from urllib.parse import urlsplit
+
+from .model import Git, RunRequest
+from .settings import HandoffSettings
+from .verdicts import RefusalReason, RunRefusedError
+
+NEVER_ALLOWED: Final = (
+    "LD_*",
+    "PYTHON*",
+    "PATH",
+    "HOME",
+    "IFS",
+    "BASH_ENV",
+    "ENV",
+    "SHELLOPTS",
+    "KUBERNETES_*",
+    "JUPYTERHUB_*",
+    "JPY_*",
+    "HANDOFF_*",
+    "RUN_*",
+    "CHECKPOINT_*",
+    "PET_*",
+    "RAY_*",
+    "NVIDIA_*",
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_MPS_*",
+    "AWS_*",
+    "GIT_*",
+    "SSL_*",
+    "*_PROXY",
+    "*_proxy",
+)
+"""Variables that no setting gives to users: they change who the run is, what it may reach or what it runs."""
+_SECRET: Final = re.compile(r"TOKEN|SECRET|PASSW(?:OR)?D|API_?KEY|ACCESS_?KEY|CREDENTIAL|PRIVATE_?KEY", re.I)
+
+
+def check_environment(request: RunRequest, settings: HandoffSettings) -> None:
+    """Refuse variables that are not allowed, or that look like credentials.
+
+    Raises
+    ------
+    RunRefusedError
+        `environment-not-allowed` or `credential-in-environment`.
+    """
+    for name in request.environment:
+        never = any(fnmatchcase(name, pattern) for pattern in NEVER_ALLOWED)
+        if never or not any(fnmatchcase(name, pattern) for pattern in settings.environment):
+            raise RunRefusedError(
+                RefusalReason.ENVIRONMENT_NOT_ALLOWED,
+                f"The variable {name} may not be set.",
+                field=f"environment.{name}",
+                allowed=settings.environment,
+                help="Notebooks take parameters, scripts take arguments.",
+            )
+        if _SECRET.search(name):
+            raise RunRefusedError(
+                RefusalReason.CREDENTIAL_IN_ENVIRONMENT,
+                f"{name} looks like a credential, and variables of a run are kept in plain text.",
+                field=f"environment.{name}",
+                help="Ask an administrator for a Secret of your team.",
+            )
+
+
+def check_git(request: RunRequest, settings: HandoffSettings) -> None:
+    """Refuse a repository on a host that is not allowed.
+
+    Raises
+    ------
+    RunRefusedError
+        `git-not-allowed`.
+    """
+    if not isinstance(request.source, Git):
+        return
+    host = urlsplit(request.source.url).hostname or ""
+    if host not in settings.git_hosts:
+        raise RunRefusedError(
+            RefusalReason.GIT_NOT_ALLOWED,
+            f"Commits from {host} are not allowed.",
+            field="source.url",
+            allowed=settings.git_hosts,
+            help="Send a snapshot of the folder instead.",
+        )
+
+
+def check_kernel(named: str | None, override: str | None, kernels: Sequence[str]) -> str | None:
+    """Say which kernel a notebook runs with; another one only if the user asks for it.
+
+    Parameters
+    ----------
+    named
+        In the notebook's metadata; None if it names none.
+
+    Raises
+    ------
+    RunRefusedError
+        `kernel-missing`, naming those that there are.
+    """
+    wanted = override or named
+    if wanted is None or wanted in kernels:
+        return wanted
+    raise RunRefusedError(
+        RefusalReason.KERNEL_MISSING,
+        f"The image has no kernel {wanted!r}.",
+        field="entry.kernel",
+        allowed=kernels,
+        help=f"Choose one of: {', '.join(kernels) or 'none is installed'}.",
+    )

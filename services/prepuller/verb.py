@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +17,7 @@ import httpx
 
 from hub_ext.audit import read_records
 from hub_ext.catalog.load import load_catalog
-from hub_ext.cli.catalogs import UsageError, add_catalog
+from hub_ext.cli.catalogs import UsageError
 from hub_ext.cli.cluster_files import read_objects
 from hub_ext.cli.report import Report, count, table
 from hub_ext.cluster.images import short_name
@@ -58,15 +58,14 @@ class ServiceError(RemoteError):
 
 def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="plan|status|gate", required=True)
-    plan = actions.add_parser("plan", help="what would be fetched and let go, from files of a cluster")
-    add_catalog(plan)
-    _add_cluster(plan, required=True)
-    status = actions.add_parser("status", help="what is warm where, from files or from the service")
-    status.add_argument(
-        "catalog", nargs="?", type=Path, metavar="CATALOG", help="with --cluster: the catalog"
-    )
-    _add_cluster(status, required=False)
-    _add_service(status)
+    plan = actions.add_parser("plan", help="what is fetched and let go next, by files or by the service")
+    status = actions.add_parser("status", help="what is warm where, by files or by the service")
+    for action in (plan, status):
+        action.add_argument(
+            "catalog", nargs="?", type=Path, metavar="CATALOG", help="with --cluster: the catalog"
+        )
+        _add_cluster(action)
+        _add_service(action)
     gate = actions.add_parser("gate", help="wait until enough nodes are warm: exit 0, else 1")
     gate.add_argument(
         "--least", type=_share, default=0.9, metavar="SHARE", help="90%% or 0.9 (the default) of the nodes"
@@ -84,12 +83,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def _add_cluster(parser: argparse.ArgumentParser, *, required: bool) -> None:
+def _add_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cluster",
         action="append",
         default=[],
-        required=required,
         type=Path,
         metavar="FILE",
         help="what `kubectl get nodes -o json`, and pods and events of the prepuller's namespace, wrote",
@@ -119,12 +117,16 @@ def _share(text: str) -> float:
 def run(args: argparse.Namespace) -> Report:
     if args.action == "gate":
         return _gate(args)
+    tell = _plan if args.action == "plan" else _status
     if args.cluster:
         moment = _judge(args)
-        return _plan(moment) if args.action == "plan" else _status(moment.summary.as_dict(), moment)
+        found = tuple(findings(moment.picture, moment.summary))
+        if args.action == "plan":
+            return tell(plan_report(moment.picture, moment.plan), found)
+        return tell(moment.summary.as_dict(), found)
     if not args.url:
         raise UsageError("name files of a cluster (--cluster), or the service (--url)")
-    return _status(_ask(args.url, "status"))
+    return tell(_ask(args.url, args.action), tuple(_told(_ask(args.url, "status"))))
 
 
 # From files
@@ -155,14 +157,13 @@ def _settings(path: Path | None) -> Settings:
     return Settings() if path is None else read_settings(_FileSettings, path)
 
 
-def _plan(moment: Moment) -> Report:
-    result = plan_report(moment.picture, moment.plan)
+def _plan(result: Mapping[str, Any], found: Sequence[Finding]) -> Report:
     lines = [f"{one['node']}: fetch {short_name(one['image'])}" for one in result["fetch"]]
     lines += [f"{one['node']}: let go {short_name(one['image'])} ({one['why']})" for one in result["letGo"]]
     lines += _waiting(result["wait"])
     lines += [f"{one['node']}: a release would free {_size(one['bytes'])}" for one in result["wouldFree"]]
     text = "\n".join(lines) or "Nothing to do: all is warm."
-    return Report(findings=tuple(findings(moment.picture, moment.summary)), result=result, text=text)
+    return Report(findings=found, result=result, text=text)
 
 
 def _waiting(waits: list[Mapping[str, Any]]) -> Iterator[str]:
@@ -178,7 +179,7 @@ def _size(number: int | None) -> str:
     return "an amount that is not known" if number is None else gib(number)
 
 
-def _status(status: Mapping[str, Any], moment: Moment | None = None) -> Report:
+def _status(status: Mapping[str, Any], found: Sequence[Finding]) -> Report:
     head = (
         "pool",
         "image",
@@ -196,8 +197,7 @@ def _status(status: Mapping[str, Any], moment: Moment | None = None) -> Report:
         )
         for one in status["images"]
     ]
-    found = findings(moment.picture, moment.summary) if moment else _told(status)
-    return Report(findings=tuple(found), result=status, text=table([head, *rows]))
+    return Report(findings=found, result=status, text=table([head, *rows]))
 
 
 def _told(status: Mapping[str, Any]) -> Iterator[Finding]:

@@ -96,7 +96,9 @@ def test_settings_come_from_the_services_own_file(
     "arguments",
     [
         ["status"],
+        ["plan"],
         ["gate"],
+        ["plan", "--cluster", "NODES"],
         ["plan", "CATALOG", "--cluster", "EMPTY"],
         ["plan", "CATALOG", "--cluster", "NODES", "--now", "2026-11-30T08:00:00"],
         ["gate", "--url", "http://127.0.0.1:9/services/prepuller"],
@@ -121,8 +123,12 @@ class _Service(BaseHTTPRequestHandler):
         if self.headers["Authorization"] != "token right":
             self.send_error(403)
             return
-        assert self.path.startswith("/services/prepuller/api/status")
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if self.path == "/services/prepuller/api/plan":
+            wait = {"image": IMAGE, "node": "n1", "hold": "canary", "text": "another node tries first"}
+            answer = {"fetch": [], "wait": [wait], "letGo": [], "wouldFree": []}
+        else:
+            assert self.path == "/services/prepuller/api/status"
         body = json.dumps(answer).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
@@ -167,6 +173,11 @@ def test_the_gate_without_time_answers_at_once(capsys: pytest.CaptureFixture[str
 def test_a_status_from_the_service(capsys: pytest.CaptureFixture[str], url: str) -> None:
     assert main(["prepull", "status", "--url", url]) == 0
     assert capsys.readouterr().out.splitlines()[1].split()[2:] == ["0/2", "0", "0", "0", "0", "2", "min"]
+
+
+def test_a_plan_from_the_service(capsys: pytest.CaptureFixture[str], url: str) -> None:
+    assert main(["prepull", "plan", "--url", url]) == 0
+    assert "1 node: registry.example.org/torch@aaaaaaaaaaaa waits" in capsys.readouterr().out
 
 
 def test_a_wrong_token_is_told(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Any, ClassVar, Generic, TypeVar
 from urllib.parse import urlsplit
 
@@ -61,11 +62,21 @@ class Context:
             name=name,
             prefix=environment.get("JUPYTERHUB_SERVICE_PREFIX") or f"{base}/services/{name}/",
             hub_prefix=f"{base}/hub/",
-            address=listen.hostname or "0.0.0.0",  # noqa: S104 - a pod's own address
+            address=_listening(listen.hostname or ""),
             port=listen.port or 80,
             token=environment["JUPYTERHUB_API_TOKEN"],
             api_url=environment["JUPYTERHUB_API_URL"],
         )
+
+
+def _listening(host: str) -> str:
+    """Say where to listen: at an address, or at all of them for a name, which may be that of a Service."""
+    if host == "localhost":
+        return "127.0.0.1"
+    try:
+        return str(ip_address(host))
+    except ValueError:
+        return "0.0.0.0"  # noqa: S104 - the pod's own
 
 
 class Service(Generic[S]):

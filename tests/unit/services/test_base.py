@@ -114,6 +114,26 @@ def test_the_context_is_what_a_hub_sets():
     assert (context.prefix, context.port) == ("/base/services/culler/", 8080)
 
 
+@pytest.mark.parametrize(
+    ("url", "address", "port"),
+    [
+        ("http://127.0.0.1:10101", "127.0.0.1", 10101),
+        ("http://localhost:10101", "127.0.0.1", 10101),
+        (
+            "http://hub.jupyterhub:10101",
+            "0.0.0.0",
+            10101,
+        ),  # the name of a Service, which nobody can listen at
+        ("http://[::1]:80", "::1", 80),
+        ("", "0.0.0.0", 8080),
+    ],
+)
+def test_a_name_means_all_addresses(url, address, port):
+    needed = dict.fromkeys(("JUPYTERHUB_API_TOKEN", "JUPYTERHUB_API_URL", "JUPYTERHUB_SERVICE_NAME"), "x")
+    context = Context.from_environment({**needed, "JUPYTERHUB_SERVICE_URL": url})
+    assert (context.address, context.port) == (address, port)
+
+
 def test_a_service_that_cannot_begin_says_why(capsys, monkeypatch, tmp_path):
     for name in ("JUPYTERHUB_API_TOKEN", "JUPYTERHUB_API_URL", "JUPYTERHUB_SERVICE_NAME"):
         monkeypatch.delenv(name, raising=False)

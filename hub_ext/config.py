@@ -153,7 +153,13 @@ def catalog_from(source: str | Mapping[str, Any]) -> Catalog:
         raise CatalogError([finding])
     if isinstance(source, str):
         return _load_path(source)
-    return _load_text(json.dumps(source, sort_keys=True, default=str))
+    if not _latest or _latest[0][0] is not source:
+        # Writing out a large catalog takes milliseconds, and the chart's is the same object for all spawners.
+        _latest[:] = [(source, _load_text(json.dumps(source, sort_keys=True, default=str)))]
+    return _latest[0][1]
+
+
+_latest: Final[list[tuple[Mapping[str, Any], Catalog]]] = []
 
 
 @cache

@@ -17,6 +17,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import jupyterhub
@@ -91,7 +92,7 @@ class WorkspaceSpawner(HomeSpawner):
     def _default_catalog(self) -> Mapping[str, Any]:
         return chart_catalog()
 
-    @property
+    @cached_property
     def _catalog(self) -> Catalog:
         return catalog_from(self.catalog)
 

@@ -95,6 +95,17 @@ def run_services(c: Any, services: Iterable[Managed], *, catalog: str, base_url:
             c.WorkspaceSpawner.prepuller_url, c.WorkspaceSpawner.prepuller_token = address, token
     for role in hub_roles(rights for _, _, rights in known):
         c.JupyterHub.load_roles.append(role)
+    _ask_prepuller(c, base_url)
+
+
+def _ask_prepuller(c: Any, base_url: str) -> None:
+    """Let the hub ask a prepuller that its chart lists, with the token that the chart made for it."""
+    listed = c.JupyterHub.services
+    for entry in listed if isinstance(listed, list) else ():
+        if entry.get("name") == PREPULLER and entry.get("url") and entry.get("api_token"):
+            address = f"{entry['url'].rstrip('/')}{base_url.rstrip('/')}/services/{PREPULLER}/"
+            c.WorkspaceSpawner.prepuller_url = address
+            c.WorkspaceSpawner.prepuller_token = entry["api_token"]
 
 
 def hub_service(service: Managed, package: str, rights: Rights, *, catalog: str) -> dict[str, Any]:

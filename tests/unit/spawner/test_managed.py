@@ -66,6 +66,14 @@ def test_workspaces_are_told_the_address_beside_what_they_are_told_already(confi
     }
 
 
+def test_a_prepuller_that_the_chart_lists_is_asked_with_its_token():
+    c = Config()
+    c.JupyterHub.services = [{"name": "prepuller", "url": "http://hub.jupyterhub:10102", "api_token": "t"}]
+    run_services(c, [], catalog="/catalog.yaml", base_url="/base/")
+    assert c.WorkspaceSpawner.prepuller_url == "http://hub.jupyterhub:10102/base/services/prepuller/"
+    assert c.WorkspaceSpawner.prepuller_token == "t"
+
+
 def test_who_needs_nothing_gets_no_role():
     assert hub_roles([Rights(name="prepuller")]) == []
 

@@ -1,0 +1,139 @@
+"""A home is its user's in all servers, under whatever name, and nobody else's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tornado import web
+
+from hub_ext.patience import Patience
+from hub_ext.spawner import WorkspaceSpawner
+from hub_ext.spawner_objects import to_object
+from tests.unit.spawner.world import pod_of
+
+
+async def test_the_home_is_as_the_profile_says_and_the_user_s_in_all_servers(
+    make: Callable[..., WorkspaceSpawner],
+) -> None:
+    default, named = make(storage_class="slow", storage_capacity="1Gi"), make("lab", storage_class="slow")
+    for spawner in (default, named):
+        await pod_of(spawner, {"profile": "cpu"})
+        assert spawner.storage_pvc_ensure
+        claim = to_object(spawner.api.api_client, spawner.get_pvc_manifest())
+        assert claim["metadata"]["name"] == "claim-ada"
+        assert claim["spec"]["resources"]["requests"] == {"storage": "10Gi"}
+        assert "slow" not in json.dumps(claim)
+        assert claim["metadata"]["annotations"]["hub.jupyter.org/username"] == "ada"
+
+
+async def test_a_named_server_takes_no_shared_home_with_it(
+    make: Callable[..., WorkspaceSpawner], deleted: list[str]
+) -> None:
+    default, named = make(), make("lab", pvc_name_template="claim-{user_server}")
+    await pod_of(named, {"profile": "cpu"})
+    await named.delete_forever()
+    assert deleted == []
+    default.api.homes = [claim("claim-ada", "ada")]
+    await default.delete_forever()
+    assert deleted == ["claim-ada"]
+
+
+def claim(name: str, user: str, server: str = "") -> Any:
+    notes = {"hub.jupyter.org/username": user} | ({"hub.jupyter.org/servername": server} if server else {})
+    return SimpleNamespace(metadata=SimpleNamespace(name=name, annotations=notes))
+
+
+@pytest.fixture
+def deleted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    names: list[str] = []
+
+    async def delete(_self: Any, name: str, _timeout: int) -> bool:
+        names.append(name)
+        return True
+
+    monkeypatch.setattr(WorkspaceSpawner, "_make_delete_pvc_request", delete)
+    return names
+
+
+@pytest.mark.parametrize(
+    ("claims", "gone"),
+    [
+        ([claim("claim-ada", "ada"), claim("claim-a-64a", "ada")], ["claim-ada"]),
+        ([claim("claim-a-64a", "ada"), claim("claim-ada-lab", "ada", "lab")], ["claim-a-64a"]),
+        ([claim("claim-a-64a", "ada"), claim("claim-64", "ada")], []),
+        ([claim("claim-ada-x", "ada-x"), claim("claim-adam", "adam")], []),
+        ([claim("claim-ada", "mallory"), claim("claim-a-64a", "ada")], []),
+    ],
+    ids=["by its name", "by whose it is", "not certain", "only alike", "somebody else's"],
+)
+async def test_with_its_user_goes_the_home_that_is_certainly_theirs(
+    make: Callable[..., WorkspaceSpawner], deleted: list[str], claims: list[Any], gone: list[str]
+) -> None:
+    spawner = make()
+    spawner.api.homes = claims
+    await spawner.delete_forever()
+    assert deleted == gone
+
+
+async def test_a_home_is_kept_where_the_hub_keeps_homes(
+    make: Callable[..., WorkspaceSpawner], deleted: list[str]
+) -> None:
+    spawner = make(delete_pvc=False)
+    spawner.api.homes = [claim("claim-ada", "ada")]
+    await spawner.delete_forever()
+    assert deleted == []
+
+
+@pytest.mark.parametrize(
+    ("state", "there", "used"),
+    [
+        ({"pod_name": "jupyter-a"}, ["claim-a-40b-2ec"], "claim-a-40b-2ec"),
+        ({"pod_name": "jupyter-a"}, ["claim-a-40b-2ec", "safe"], "safe"),
+        ({"pod_name": "jupyter-a"}, [], "safe"),
+        ({}, ["claim-a-40b-2ec"], "safe"),
+    ],
+    ids=["an older hub's", "both", "none", "a new user"],
+)
+async def test_a_named_server_mounts_the_home_that_an_older_hub_named(
+    make: Callable[..., WorkspaceSpawner], state: dict[str, str], there: list[str], used: str
+) -> None:
+    main = make()
+    main.user.name = "a@b.c"
+    main.load_state(state)
+    main.pvc_name = main._expand_user_properties(main.pvc_name_template)
+    named = make("lab")
+    names = {"safe": main.pvc_name}
+    named.api.homes = main.api.homes = [claim(names.get(name, name), "a@b.c") for name in there]
+    pod = await pod_of(named, {"profile": "cpu"})
+    mounted = [
+        one["persistentVolumeClaim"] for one in pod["spec"]["volumes"] if "persistentVolumeClaim" in one
+    ]
+    assert [one["claimName"] for one in mounted] == [names.get(used, used)]
+
+
+@pytest.mark.parametrize("key", ["hub.jupyter.org/username", "gpu-workspaces.jupyter.org/user"])
+async def test_a_home_of_somebody_else_is_not_mounted(
+    make: Callable[..., WorkspaceSpawner], key: str
+) -> None:
+    spawner = make()
+    spawner.api.claim = SimpleNamespace(metadata=SimpleNamespace(annotations={key: "mallory"}))
+    with pytest.raises(web.HTTPError) as caught:
+        await pod_of(spawner, {"profile": "cpu"})
+    assert caught.value.status_code == 403
+
+
+async def test_whose_the_home_is_is_asked_until_there_is_an_answer(
+    make: Callable[..., WorkspaceSpawner],
+) -> None:
+    spawner = make()
+    spawner.api.silent = 2
+    await pod_of(spawner, {"profile": "cpu"})
+    spawner.api.silent = 99
+    spawner._patience = Patience(own=0.1, queue=0)
+    with pytest.raises(web.HTTPError) as caught:
+        await pod_of(spawner, {"profile": "cpu"})
+    assert caught.value.status_code == 503

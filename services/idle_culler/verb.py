@@ -52,6 +52,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
             metavar="FACTS",
             help="observations: a folder that the idle-culler records to, or YAML, JSON or JSON lines",
         )
+        for option in ("--json", "--strict"):  # also behind the word, where they are looked for
+            sub.add_argument(option, action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         sub.add_argument("--settings", type=Path, help="settings of the idle-culler with the policy to try")
         sub.add_argument("--catalog", type=Path, help="the catalog, for the limits of profiles")
         sub.add_argument(

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from hub_ext.cli import main
 from hub_ext.cli.catalogs import UsageError
 from hub_ext.errors import Finding
 from services.idle_culler import verb
@@ -264,6 +265,16 @@ def test_what_cannot_be_read_names_its_place(tmp_path: Path, text: str, said: st
     path.write_text(text)
     with pytest.raises(UsageError, match=said):
         Command.run("judge", str(path))
+
+
+@pytest.mark.parametrize("words", [["--json", "judge"], ["judge", "--json"]])
+def test_the_command_has_the_verb(
+    words: list[str], command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command.ask("judge", server())
+    assert main(["cull", *words, str(command.folder / "facts.yaml")]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["verb"], told["result"]["servers"][0]["user"]) == ("cull", "lena")
 
 
 def test_facts_survive_being_written_and_read() -> None:

@@ -158,6 +158,9 @@ async def world(settings: HandoffSettings) -> World:
     return made
 
 
+ACCESS = "access:services!service=job-handoff"
+
+
 class Door(HubOAuth):
     """Stands for the hub's sign-in: the token is the user's name."""
 
@@ -168,11 +171,17 @@ class Door(HubOAuth):
                 "name": name,
                 "kind": "user",
                 "admin": name == "root",
-                "scopes": ["access:services!service=job-handoff"],
+                "scopes": [ACCESS],
             }
             if name
             else None
         )
+
+
+def door() -> Door:
+    """Make the sign-in of the service."""
+    api = "http://127.0.0.1:9/hub/api"
+    return Door(api_token="service-token", api_url=api, base_url=PREFIX, access_scopes={ACCESS})
 
 
 @pytest.fixture
@@ -182,7 +191,7 @@ async def url(world: World) -> AsyncIterator[str]:
         application(
             world.service,
             (),
-            Door(api_token="service-token", api_url="http://127.0.0.1:9/hub/api", base_url=PREFIX),
+            door(),
         ),
         max_body_size=1024 * 1024,
     )  # type: ignore[arg-type]

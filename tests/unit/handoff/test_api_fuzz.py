@@ -19,7 +19,7 @@ from services.base.web import application
 from services.job_handoff.openapi import describe
 from services.job_handoff.settings import HandoffSettings
 
-from .conftest import CATALOG, PREFIX, Door, World
+from .conftest import CATALOG, PREFIX, World, door
 
 schema = schemathesis.openapi.from_dict(describe(PREFIX))
 EXAMPLES = int(os.environ.get("HANDOFF_EXAMPLES", "5"))
@@ -52,8 +52,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     async def serve() -> None:
         world = World(told)
         await world.upload()
-        door = Door(api_token="service-token", api_url="http://127.0.0.1:9/hub/api", base_url=PREFIX)
-        server = HTTPServer(application(world.service, (), door), max_body_size=1024 * 1024)
+        server = HTTPServer(application(world.service, (), door()), max_body_size=1024 * 1024)
         sockets = bind_sockets(0, "127.0.0.1")
         server.add_sockets(sockets)
         ports.append(sockets[0].getsockname()[1])

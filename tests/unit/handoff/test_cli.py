@@ -29,7 +29,9 @@ class Command:
         verb, *rest = map(str, arguments)
         status = await asyncio.to_thread(main, [verb, "--json", *rest])
         text = self._capsys.readouterr().out
-        return status, json.loads(text[text.index("{") :])
+        answer = json.loads(text[text.index("{") :])
+        assert status != 2 or "error" in answer
+        return status, answer
 
 
 @pytest.fixture
@@ -54,7 +56,7 @@ async def test_a_script_is_sent_tried_and_submitted_once(
     command: Command, script: Path, world: World
 ) -> None:
     status, tried = await command("run", script, "--profile", "cpu", "--dry-run")
-    assert (status, tried["result"]["forecast"]["when"]) == (0, "now")
+    assert (status, tried["result"]["forecast"]["when"]) == (0, "now"), tried
     assert world.kube.all_for_test("jobs") == []
     again = ("run", script, "--profile", "cpu", "--key", "k", "--max-duration", "1h", "--args", "--lr", "0.1")
     _, first = await command(*again)

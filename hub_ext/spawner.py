@@ -1,7 +1,7 @@
 """The spawner: shows the catalog, starts what was chosen from it, and refuses the rest in one clear sentence.
 
 Overridden seams of KubeSpawner 7.0 and 7.1, and why nothing else will do (more are in `spawner_home`,
-`spawner_cluster` and `spawner_requests`):
+`spawner_attempt`, `spawner_cluster` and `spawner_requests`):
 
 - `options_form`, `options_from_form`, `options_from_query`, `apply_user_options`: the documented hooks.
 - `load_user_options`: the one place that every start passes, whatever way it came.

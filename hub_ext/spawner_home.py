@@ -19,7 +19,7 @@ from kubernetes_asyncio.client.rest import ApiException
 
 from .render.pod import UserFacts, build_claim
 from .selection import Refusal
-from .spawner_cluster import ClusterSpawner
+from .spawner_attempt import AttemptSpawner
 from .spawner_objects import HOMES, SERVER_NOTE, homes_of, is_somebody_else_s, put_on_claim
 
 _NOT_YOURS: Final = Refusal(
@@ -29,7 +29,7 @@ _NOT_YOURS: Final = Refusal(
 )
 
 
-class HomeSpawner(ClusterSpawner):
+class HomeSpawner(AttemptSpawner):
     """Knows which claim is the user's home."""
 
     pvc_name: str  # KubeSpawner's

@@ -14,18 +14,21 @@ from tests.demo.proxy import ensure_proxy
 from tests.devcluster import build
 from tests.devcluster.addon import load_addons
 from tests.devcluster.bringup import NODE_TOOLS, wanted_programs
+from tests.devcluster.build.keycloak import NAME as KEYCLOAK
 from tests.devcluster.build.plan import steps_missing
 from tests.devcluster.pytest_plugin import KUBECONFIG_VARIABLE
 from tests.devcluster.spec import FOLDER, ClusterSpec, load
 
 CONTROL_FILES = ("control", "control-1.34")
 EXTRA = {
-    "hub": (),
+    "hub": ("prometheus", "promtool", KEYCLOAK),
     "control": ("kube-apiserver", "kubectl", "etcd", "prometheus", "promtool", "versitygw"),
-    "nodes": ("image:helper", "image:ray"),
-    "browser": ("image:notebook", "image:hub"),
+    "nodes": ("image:helper", "image:base", "image:notebook", "image:ray", "versitygw", KEYCLOAK),
+    "browser": ("image:notebook-plain", "image:notebook", "image:hub"),
 }
 """Names of the build that a tier's tests ask for beside what their clusters are made of."""
+RUN_BY = {KEYCLOAK: "java"}
+"""Tools without which something that was built is of no use."""
 
 
 def cluster_files(tier: str) -> list[str]:
@@ -60,6 +63,7 @@ def prepare(tiers: Iterable[str], ends: Iterable[matrix.End] = ()) -> None:
     )
     missing = steps_missing(names, build.all_steps())
     tools = {tool for spec in specs for tool in _tools(spec)}
+    tools |= {tool for name, tool in RUN_BY.items() if name in names}
     if "browser" in wanted_tiers:
         tools |= {"chromium", *(demo.IMAGE_TOOLS if missing else ())}
         ensure_proxy()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import shutil
 import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,18 @@ from tests.devcluster.processes import Processes
 from tests.devcluster.waiting import PATIENCE_SECONDS, Check, nothing, until
 
 ADMIN = "admin"
-HEAP = "-Xms64m -Xmx512m"
+THREADS = "io.quarkus.bootstrap.forkjoin.QuarkusForkJoinWorkerThreadFactory"
+OPENED = ("lang", "security", "util", "util.concurrent")
+JAVA_FLAGS = (
+    *("-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),  # it lives a few minutes at most
+    *("-Dfile.encoding=UTF-8", "-Duser.language=en", "-Duser.country=US"),
+    "-Djava.util.logging.manager=org.jboss.logmanager.LogManager",
+    f"-Djava.util.concurrent.ForkJoinPool.common.threadFactory={THREADS}",
+    *(f"--add-opens=java.base/java.{package}=ALL-UNNAMED" for package in OPENED),
+    "--enable-native-access=ALL-UNNAMED",
+)
+"""What its own script gives to Java. It is left out, for Java would outlive it when the tests are killed."""
+MAIN = "io.quarkus.bootstrap.runner.QuarkusEntryPoint"
 SHARED_PARTS = ("conf", "lib", "providers", "themes")
 
 
@@ -170,7 +180,6 @@ def running_keycloak(folder: Path, *, host: str = "127.0.0.1") -> Iterator[Keycl
 
     Raises `DevClusterError` or `BuildError`.
     """
-    build.ensure_tools(["java"])
     program = build.ensure([NAME])[NAME]
     processes = Processes(folder)
     try:
@@ -182,22 +191,23 @@ def running_keycloak(folder: Path, *, host: str = "127.0.0.1") -> Iterator[Keycl
 def start(processes: Processes, folder: Path, program: Path, *, host: str, log: Path) -> Keycloak:
     """Start a Keycloak as one of `processes`; returns when it lets people sign in."""
     port, management_port = _free_ports(host, 2)
+    home = _home(program, folder / "keycloak")
     url, password = f"http://{host}:{port}", secrets.token_urlsafe(24)
     process = processes.start(
         "keycloak",
         [
-            _home(program, folder / "keycloak") / "bin" / "kc.sh",
+            build.ensure_tools(["java"])["java"],
+            *(*JAVA_FLAGS, f"-Dkc.home.dir={home}", f"-Djboss.server.config.dir={home / 'conf'}"),
+            *("-cp", home / "lib" / "quarkus-run.jar", MAIN),
             *("start", "--optimized", "--http-enabled=true", f"--hostname={url}"),
             *(f"--http-host={host}", f"--http-port={port}", f"--http-management-port={management_port}"),
             "--log-level=warn",
         ],
         log=log,
         env={
-            "JAVA_OPTS_KC_HEAP": HEAP,
             "KC_BOOTSTRAP_ADMIN_USERNAME": ADMIN,
             "KC_BOOTSTRAP_ADMIN_PASSWORD": password,
         },
-        wrapped=True,
     )
     _wait_until_ready(f"http://{host}:{management_port}/health/ready", check=process.check)
     return Keycloak(url, password=password)
@@ -206,9 +216,7 @@ def start(processes: Processes, folder: Path, program: Path, *, host: str, log: 
 def _home(program: Path, home: Path) -> Path:
     """A folder that looks like the program's own, so that what it writes does not go into the cache."""
     cache.remove(home)
-    (home / "bin").mkdir(parents=True)
-    # It takes the folder above the script's for its own, and follows links to find that.
-    shutil.copy(program / "bin" / "kc.sh", home / "bin")
+    home.mkdir(parents=True)
     for part in SHARED_PARTS:
         (home / part).symlink_to(program / part)
     return home

@@ -84,15 +84,16 @@ def run_services(c: Any, services: Iterable[Managed], *, catalog: str, base_url:
     known = [(service, *declared(service.name)) for service in services]
     for service, package, rights in known:
         complete = replace(service, environment={**inherited, **service.environment})
-        c.JupyterHub.services.append(hub_service(complete, package, rights, catalog=catalog))
+        entry = hub_service(complete, package, rights, catalog=catalog)
         address = f"{service.url}{base_url.rstrip('/')}/services/{service.name}/"
         # Of the last class: what is set for the classes before it stays.
         c.WorkspaceSpawner.environment.update({variable_of(service.name): address})
         if service.name == PREPULLER:
             # The hub asks it what is warm, with the service's own token.
-            token = secrets.token_hex(32)
-            c.JupyterHub.services[-1]["api_token"] = token
-            c.WorkspaceSpawner.prepuller_url, c.WorkspaceSpawner.prepuller_token = address, token
+            entry["api_token"] = secrets.token_hex(32)
+            c.WorkspaceSpawner.prepuller_url = address
+            c.WorkspaceSpawner.prepuller_token = entry["api_token"]
+        c.JupyterHub.services.append(entry)
     for role in hub_roles(rights for _, _, rights in known):
         c.JupyterHub.load_roles.append(role)
     _ask_prepuller(c, base_url)

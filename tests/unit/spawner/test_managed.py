@@ -91,3 +91,17 @@ def test_a_service_that_does_not_exist_is_told(monkeypatch):
 )
 def test_variables_have_the_short_name(name, variable):
     assert variable_of(name) == variable
+
+
+@pytest.mark.parametrize("services", [None, [{"name": "other"}]], ids=["nothing-set", "a-list"])
+def test_a_prepuller_that_the_hub_runs_is_asked_with_its_own_token(services):
+    """A list that nobody has set yet can be added to, and not be looked into."""
+    c = Config()
+    if services is not None:
+        c.JupyterHub.services = services
+    run_services(c, [Managed(name="prepuller", url="http://hub:10103")], catalog="/catalog.yaml")
+    entries = c.JupyterHub.services if services is not None else c.JupyterHub.services.get_value([])
+    assert entries[-1]["name"] == "prepuller"
+    assert c.WorkspaceSpawner.prepuller_token == entries[-1]["api_token"]
+    assert len(entries[-1]["api_token"]) >= 32
+    assert c.WorkspaceSpawner.prepuller_url == "http://hub:10103/services/prepuller/"

@@ -1,4 +1,4 @@
-"""`gpu-workspaces handoff`: one's runs, from a terminal; and `check`, which judges manifests offline.
+"""`gpu-workspaces handoff`: one's runs, from a terminal; and what needs no service (`offline`).
 
 Shell: reads and writes files, talks to the service.
 """
@@ -6,27 +6,19 @@ Shell: reads and writes files, talks to the service.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+import importlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
-
-import yaml
+from typing import Final
 
 from hub_ext.cli.catalogs import UsageError
 from hub_ext.cli.report import Report, table
-from hub_ext.errors import Finding, Severity
-from hub_ext.quota.arithmetic import Resources, pod_request
-from services.base.settings import read_settings
 
 from .client import Client, RefusedError, names_of
-from .manifest.place import build_place
-from .manifest.rayjob import RayVerdict, judge_ray_job
-from .queue import When, forecast
-from .queue_facts import Queue, read_queue
-from .settings import HandoffSettings
 from .verb_run import refused, watch
 
 HELP = "look at your runs, end them, bring their results; or check manifests of runs"
+OFFLINE: Final = ("check", "place")
 DONE: Final = ".fetched"
 """File in the folder of a run whose results have all been brought."""
 
@@ -57,10 +49,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Report:
-    if args.act == "check":
-        return _check(args)
-    if args.act == "place":
-        return _place(args)
+    if args.act in OFFLINE:
+        # A workspace has neither the cluster's nor the hub's libraries, and needs them for nothing else.
+        offline = importlib.import_module(".offline", __package__)
+        report: Report = getattr(offline, args.act)(args)
+        return report
     try:
         with Client.from_environment() as client:
             return _ACTS[args.act](client, args)
@@ -132,65 +125,3 @@ _ACTS: Final = {
     "retry": _retry,
     "fetch": _fetch,
 }
-
-
-# Offline
-
-
-def _place(args: argparse.Namespace) -> Report:
-    documents = build_place(read_settings(HandoffSettings, args.config))
-    return Report(result=documents, text=yaml.safe_dump_all(documents, sort_keys=False))
-
-
-def _check(args: argparse.Namespace) -> Report:
-    queue = _read_queue(args.queue) if args.queue else None
-    found: list[Finding] = []
-    for file in args.files:
-        for number, document in enumerate(_documents(file)):
-            found += _judge(document, queue, args, place=f"{file}#{number}")
-    text = "" if found else "Nothing to say against these runs."
-    return Report(findings=found, result={"checked": len(args.files)}, text=text)
-
-
-def _documents(file: Path) -> list[dict[str, Any]]:
-    try:
-        return [one for one in yaml.safe_load_all(file.read_text(encoding="utf-8")) if isinstance(one, dict)]
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: {error}") from error
-
-
-def _read_queue(file: Path) -> Queue:
-    documents = _documents(file)
-    flavors = {one["metadata"]["name"]: one for one in documents if one.get("kind") == "ResourceFlavor"}
-    found = [one for one in documents if one.get("kind") == "ClusterQueue"]
-    if len(found) != 1:
-        raise UsageError(f"{file}: one ClusterQueue is expected, and it has {len(found)}")
-    return read_queue(found[0], flavors)
-
-
-def _judge(
-    document: Mapping[str, Any], queue: Queue | None, args: argparse.Namespace, *, place: str
-) -> Iterator[Finding]:
-    if document.get("kind") == "RayJob":
-        verdict, text = judge_ray_job(document)
-        if verdict is not RayVerdict.OK:
-            severity = Severity.ERROR if verdict is RayVerdict.ERROR else Severity.WARNING
-            yield Finding(severity=severity, code="ray-job", message=text, file=place)
-    asked = _asked(document)
-    if queue is None or not asked:
-        return
-    seen = forecast(queue, asked, selector={}, excluded=tuple(args.exclude))
-    if seen.when is When.NEVER:
-        yield Finding(
-            severity=Severity.ERROR, code=seen.reason, message=seen.text, file=place, help=seen.help
-        )
-
-
-def _asked(document: Mapping[str, Any]) -> Resources:
-    """Say what the pods of a Job ask for; nothing for what is no Job."""
-    if document.get("kind") != "Job":
-        return Resources()
-    spec = document.get("spec") or {}
-    one = pod_request((spec.get("template") or {}).get("spec") or {}).requests
-    pods = int(spec.get("parallelism") or 1)
-    return Resources({name: amount * pods for name, amount in one.items()})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -178,3 +179,21 @@ def test_a_commit_that_was_not_pushed_is_refused(checkout: Path) -> None:
     subprocess.run(command, check=True)
     with pytest.raises(GitError, match="Push it first"):
         read_checkout(checkout)
+
+
+def test_a_workspace_needs_neither_the_cluster_s_nor_the_hub_s_libraries() -> None:
+    heavy = [
+        "obstore",
+        "kubernetes_asyncio",
+        "kubespawner",
+        "jupyterhub",
+        "tornado",
+        "prometheus_client",
+        "aiohttp",
+    ]
+    program = (
+        "import sys, services.job_handoff.verb_run, services.job_handoff.verb_handoff\n"
+        f"print([name for name in {heavy!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 
 from tests import matrix
 from tests.demo import preparation as demo
@@ -51,8 +52,14 @@ def prepare(tiers: Iterable[str], ends: Iterable[matrix.End] = ()) -> None:
 
     Raises `BuildError`.
     """
-    for end in ends:
-        matrix.python(end)
+    with ThreadPoolExecutor() as beside:  # packages are mostly waited for
+        environments = [beside.submit(matrix.python, end) for end in ends]
+        _build(tiers)
+        for environment in environments:
+            environment.result()
+
+
+def _build(tiers: Iterable[str]) -> None:
     wanted_tiers = [tier for tier in tiers if tier in EXTRA]
     if KUBECONFIG_VARIABLE in os.environ:
         wanted_tiers = [tier for tier in wanted_tiers if tier not in {"hub", "control"}]

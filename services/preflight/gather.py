@@ -49,9 +49,12 @@ async def look(kube: Kube) -> tuple[Objects, dict[str, str]]:
             else:
                 found[kind] = tuple({"kind": kind, **item} for item in listing)
 
-    async with asyncio.TaskGroup() as group:
-        for kind, path in KINDS.items():
-            group.create_task(one(kind, path))
+    try:
+        async with asyncio.TaskGroup() as group:
+            for kind, path in KINDS.items():
+                group.create_task(one(kind, path))
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from errors
     return Objects(found), denied
 
 

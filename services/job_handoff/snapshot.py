@@ -23,6 +23,8 @@ from .verdicts import RefusalReason, RunRefusedError
 
 IGNORE_FILE: Final = ".handoffignore"
 """Lines as in `.gitignore`; where it is missing, `.gitignore` itself is read."""
+USUALLY_IGNORED: Final = (".*/", "runs/run-*/")
+"""Hidden folders and brought results; an ignore file can take them back with ``!``."""
 ALWAYS_IGNORED: Final = (
     ".git/",
     "__pycache__/",
@@ -91,8 +93,8 @@ class Limits:
 
 
 def ignore_rules(lines: Iterable[str]) -> GitIgnoreSpec:
-    """Read ignore rules; what is always ignored comes first and cannot be taken back."""
-    return GitIgnoreSpec.from_lines([*lines, *ALWAYS_IGNORED])
+    """Read ignore rules; the last that matches decides, so what is always ignored cannot be taken back."""
+    return GitIgnoreSpec.from_lines([*USUALLY_IGNORED, *lines, *ALWAYS_IGNORED])
 
 
 def check_member(member: Member) -> None:

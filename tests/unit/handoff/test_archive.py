@@ -83,6 +83,7 @@ def test_what_was_packed_passes_the_inspection(tmp_path: Path) -> None:
 )
 def test_credentials_are_refused_by_place_and_never_repeated(tmp_path: Path, name: str, content: str) -> None:
     write(tmp_path, {name: content})
+    (tmp_path / ".handoffignore").write_text("!.*/\n")
     with pytest.raises(RunRefusedError) as error:
         pack(tmp_path)
     assert error.value.reason == "credential-in-source"
@@ -90,6 +91,14 @@ def test_credentials_are_refused_by_place_and_never_repeated(tmp_path: Path, nam
     assert content not in error.value.text or len(content) == 1
     with pytest.raises(RunRefusedError):
         inspect(io.BytesIO(archive({name: content})))
+
+
+def test_hidden_folders_and_brought_results_stay_at_home(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {".aws/credentials": "x", ".jupyter/a": "", "runs/run-aaa/a.ipynb": "", "a.py": "", ".env2": ""},
+    )
+    assert packed_names(tmp_path) == {"a.py", ".env2"}
 
 
 def test_words_that_only_look_like_credentials_pass() -> None:

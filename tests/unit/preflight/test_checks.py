@@ -56,6 +56,16 @@ def test_an_empty_cluster_and_empty_values_are_no_crash(check):
     judge(check, scene(objects={kind: [] for kind in OBJECTS}, values={}))
 
 
+@pytest.mark.parametrize(
+    "part", [{}, {"spec": None}, {"spec": {"template": None}}, {"metadata": {"name": "x"}}]
+)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.code)
+def test_objects_that_were_cut_are_no_crash(check, part):
+    objects = {kind: [{**thing(kind, "x", "jupyterhub"), **part}] for kind in OBJECTS}
+    odd = {"hub": None, "singleuser": {"extraEnv": None, "storage": []}}
+    assert judge(check, scene(objects=objects, values=odd)).check is check
+
+
 def h200(**changes: Any) -> list[dict[str, Any]]:
     """The nodes, the first of them with other labels."""
     first, *rest = OBJECTS["Node"]

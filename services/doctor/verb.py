@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from hub_ext.cli.report import Report, table
-from hub_ext.errors import Finding, Severity
+from hub_ext.errors import Finding, Severity, WorkspaceError
 
 from .facts import Facts, facts_from
 from .judge import Health, Verdict, cause, diagnose
@@ -33,12 +33,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Report:
-    if args.facts:
-        written = json.loads(args.facts.read_text(encoding="utf-8"))
-        facts = facts_from(written.get("result", written).get("facts", written))
-    else:
-        facts = observe(python=args.python)
+    facts = read_facts(args.facts) if args.facts else observe(python=args.python)
     return report(facts, diagnose(facts))
+
+
+def read_facts(path: Path) -> Facts:
+    """Read what `doctor --json` printed, or the facts in it; raises `WorkspaceError`."""
+    try:
+        written = json.loads(path.read_text(encoding="utf-8"))
+        return facts_from(written.get("result", written).get("facts", written))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise WorkspaceError(f"{path}: not what `gpu-workspaces doctor --json` prints: {error}") from error
 
 
 def report(facts: Facts, verdicts: tuple[Verdict, ...]) -> Report:

@@ -151,6 +151,14 @@ def test_the_command_says_who_can_mend_it(capsys, tmp_path):
     assert told["findings"][0]["code"] == "fabric"
 
 
+@pytest.mark.parametrize("text", ["no JSON", '{"result": 3}', "[]", '{"cuda": 3}', '{"colour": 1}'])
+def test_other_files_are_refused(capsys, tmp_path, text):
+    file = tmp_path / "facts.json"
+    file.write_text(text)
+    assert main(["doctor", "--facts", str(file)]) == 2
+    assert "not what" in capsys.readouterr().err
+
+
 # What is seen
 
 

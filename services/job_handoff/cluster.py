@@ -29,6 +29,8 @@ PLURALS: Final[Mapping[str, tuple[str, str]]] = {
     "RayJob": ("ray.io/v1", "rayjobs"),
 }
 """API version and plural of each kind of run."""
+REQUIRED: Final = frozenset({"Job", "CronJob"})
+"""Kinds that every cluster has; the others may be missing, or not be granted."""
 _JOB_NAME: Final = "batch.kubernetes.io/job-name"
 
 
@@ -58,7 +60,12 @@ class Cluster:
         return next((one for one in found if one is not None), None)
 
     async def _find(self, kind: str, run: str) -> dict[str, Any] | None:
-        found = await self.kube.find(self._path(kind, run))
+        try:
+            found = await self.kube.find(self._path(kind, run))
+        except ForbiddenError:
+            if kind in REQUIRED:
+                raise
+            return None
         return None if found is None else found | {"kind": kind}
 
     async def runs(self, user: str | None = None) -> tuple[dict[str, Any], ...]:
@@ -71,7 +78,7 @@ class Cluster:
         try:
             found = await self.kube.list(self._path(kind), labelSelector=selector)
         except (NotFoundError, ForbiddenError):
-            if kind in {"Job", "CronJob"}:
+            if kind in REQUIRED:
                 raise
             return []  # the controller is not installed, or its kind was not granted: there are no such runs
         # What a controller made for a TrainJob bears its labels too; the run is its owner.

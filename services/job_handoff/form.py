@@ -21,7 +21,7 @@ def request_of(fields: Mapping[str, str]) -> dict[str, Any]:
     RunRefusedError
         `bad-request`: parameters that are no JSON, or arguments with a quote that does not end.
     """
-    path = fields.get("path", "")
+    path, profile = fields.get("path", ""), fields.get("profile", "")
     entry: dict[str, Any]
     if path.endswith(".ipynb"):
         entry = {"type": "notebook", "path": path, "parameters": _parameters(fields.get("parameters", ""))}
@@ -38,9 +38,9 @@ def request_of(fields: Mapping[str, str]) -> dict[str, Any]:
     body: dict[str, Any] = {
         "key": fields.get("key", ""),
         "name": fields.get("name", ""),
-        "profile": fields.get("profile", ""),
+        "profile": profile,
         "team": fields.get("team", ""),
-        "kind": fields.get("kind", ""),
+        "kind": fields.get(f"kind:{profile}", ""),
         "entry": entry,
         "source": {"type": "snapshot", "sha256": fields.get("snapshot", "")},
         "priority": fields.get("priority", ""),
@@ -64,8 +64,9 @@ def _choices(fields: Mapping[str, str]) -> dict[str, str]:
 
 def _numbers(fields: Mapping[str, str]) -> dict[str, int]:
     found = {}
-    for name in ("nodes", "retries"):
-        text = fields.get(name, "").strip()
+    profile = fields.get("profile", "")
+    for name, field in (("nodes", f"nodes:{profile}"), ("retries", "retries")):
+        text = fields.get(field, "").strip()
         if not text:
             continue
         if not text.isascii() or not text.isdigit() or len(text) > 4:

@@ -3,8 +3,8 @@
 const path = document.querySelector("select[name=path]");
 function fit() {
   const notebook = path.value.endsWith(".ipynb");
-  document.querySelector(".jh-notebook").hidden = !notebook;
-  document.querySelector(".jh-script").hidden = notebook;
+  for (const one of document.querySelectorAll(".jh-notebook")) one.hidden = !notebook;
+  for (const one of document.querySelectorAll(".jh-script")) one.hidden = notebook;
 }
 if (path) {
   path.addEventListener("change", fit);

@@ -27,10 +27,21 @@ from .parts import Parts
 from .people import Asker, ask_hub
 from .seen import Seen
 from .verdicts import RunRefusedError
-from .view import entries_of, row_of, view_of
+from .view import KINDS, entries_of, row_of, view_of
 
 FIELDS = (
-    *("snapshot", "path", "name", "parameters", "arguments", "team", "priority", "maxDuration", "retries"),
+    *(
+        "snapshot",
+        "path",
+        "name",
+        "parameters",
+        "arguments",
+        "team",
+        "priority",
+        "maxDuration",
+        "retries",
+        "launcher",
+    ),
     *("cron", "timeZone", "server", "image", "release", "resumeFrom"),
 )
 """Fields of the form that may be empty."""
@@ -155,6 +166,7 @@ class New(HandoffPage):
         self.show(
             "new.html",
             offers=offers,
+            kinds=KINDS,
             fields=dict.fromkeys(FIELDS, "") | fields,
             from_server="server" in fields,
             entries=entries_of(files or ()),

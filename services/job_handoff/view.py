@@ -33,7 +33,7 @@ WORDS: Final = {
     Phase.FAILED: "Failed",
     Phase.CANCELED: "Canceled",
 }
-_KINDS: Final = {"job": "Job", "trainjob": "Training on several nodes", "rayjob": "Ray"}
+KINDS: Final = {"job": "Job", "trainjob": "Training on several nodes", "rayjob": "Ray"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ def row_of(seen: Seen, now: datetime) -> Row:
         title=record.title,
         user=record.user,
         profile=record.profile,
-        kind="Schedule" if schedule else _KINDS.get(record.kind, record.kind),
+        kind="Schedule" if schedule else KINDS.get(record.kind, record.kind),
         word="Schedule" if schedule else WORDS[status.phase],
         tone=TONES[status.phase],
         text=status.text,

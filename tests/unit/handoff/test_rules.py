@@ -360,7 +360,7 @@ def test_a_form_becomes_the_request_of_the_interface() -> None:
         {"path": "a.ipynb", "parameters": "{broken"},
         {"path": "a.ipynb", "parameters": "no equals sign"},
         {"path": "a.py", "arguments": "'open"},
-        {"path": "a.py", "nodes": "-1"},
+        {"path": "a.py", "profile": "card", "nodes:card": "-1"},
         {"path": "a.py", "retries": "99999"},
     ],
 )

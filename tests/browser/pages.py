@@ -86,6 +86,14 @@ class HubPages:
         self.page.wait_for_url(re.compile("/hub/spawn-pending/"))
         return WaitPage(self.page)
 
+    def start_in_vain(self, profile: str) -> str:
+        """Start what cannot start; returns why, as the form says it or, if that took longer, the wait."""
+        self.open_link(profile)
+        self.press_start()
+        told = self.page.locator(".spawn-error-msg, .gw-failed").first
+        expect(told).to_be_visible()
+        return told.inner_text().removeprefix("Error: ")
+
     def open_link(self, profile: str) -> None:
         """Follow a link that somebody sent: the page with this workspace chosen."""
         self.page.goto(f"{self._url}/hub/spawn?profile={profile}")

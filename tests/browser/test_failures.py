@@ -17,18 +17,23 @@ WHOLE = "nvidia.com/gpu"
 
 
 def test_more_than_one_share_is_refused_by_the_node_s_plugin(sign_in: SignIn) -> None:
-    wait = sign_in(VERA).begin(trouble.GREEDY)
-    told = wait.expect_failed("Two shares")
+    told = sign_in(VERA).start_in_vain(trouble.GREEDY)
     assert told.startswith("This workspace asks for more than one share of a GPU (2)")
     assert "two would not be twice the GPU" in told
 
 
 def test_a_registry_that_hangs_is_named_when_the_time_is_over(hub: Hub, sign_in: SignIn) -> None:
     pages = sign_in(ADA)
+    log = hub.cluster.logs_dir / "hub.log"
+
+    def missing() -> str | None:
+        return None if "reason=pulling" in log.read_text(errors="replace") else "the hub still waits"
+
     with trouble.hanging_registry(hub.cluster):
-        told = pages.begin(trouble.HANGING).expect_failed("Image that never comes")
+        wait = pages.begin(trouble.HANGING)
+        until(missing, what="the end of the start", check=hub.check)
+    told = wait.expect_failed("Image that never comes")  # once its pod is gone, which waits for the pull
     assert told.startswith("The workspace did not start in time. Fetching the software of the workspace")
-    hub.check()
 
 
 def test_a_webhook_that_is_down_is_named_meanwhile_and_in_the_end(hub: Hub, sign_in: SignIn) -> None:

@@ -14,6 +14,7 @@ from tests.browser.conftest import SignIn
 from tests.browser.pages import LAB
 from tests.demo.hub import Hub
 from tests.demo.users import ADA, VERA
+from tests.devcluster.addons.faults import Kind
 
 PAGE = "#gw-wait"
 
@@ -41,9 +42,11 @@ def test_a_place_in_the_queue_is_told_and_what_is_admitted_starts(hub: Hub, sign
         pages.page.wait_for_url(LAB)
 
 
-def test_what_cannot_heal_ends_at_once_and_leads_back_to_the_choice(sign_in: SignIn) -> None:
+def test_what_cannot_heal_ends_at_once_and_leads_back_to_the_choice(hub: Hub, sign_in: SignIn) -> None:
     pages = sign_in(ADA)
-    wait = pages.begin(trouble.PRIVATE)
+    with trouble.hanging_registry(hub.cluster, Kind.MANIFESTS):  # else it may end before its wait is shown
+        wait = pages.begin(trouble.PRIVATE)
+        wait.expect_told("Fetching the software", step="Software")
     expect(wait.again).to_be_visible()
     assert barriers(pages.page, PAGE) == []
     picture(pages.page, "wait-failed")

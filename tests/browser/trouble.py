@@ -84,10 +84,10 @@ def _profile(
 
 
 @contextmanager
-def hanging_registry(cluster: Cluster) -> Iterator[None]:
-    """Let the registry give out no layer until the block ends; then it goes on as if nothing had been."""
+def hanging_registry(cluster: Cluster, kind: Kind = Kind.BLOBS) -> Iterator[None]:
+    """Let the registry hold back all of a kind until the block ends; then it goes on where it was."""
     faults = Registry(cluster).faults
-    faults.set(Fault(kind=Kind.BLOBS, hang=True))
+    faults.set(Fault(kind=kind, hang=True))
     try:
         yield
     finally:

@@ -238,21 +238,22 @@ def main() -> None:
     args = parser.parse_args()
     parts = args.only or ["plan", "warm", "quiet"]
     figures: dict[str, Figures] = {}
+
+    def tell(name: str, found: Figures) -> None:
+        figures[name] = found
+        rows = [f"| {key} | {number:.4g} |" for key, number in found.items()]
+        print("\n".join([f"| {name} | |", "|---|---|", *rows]), flush=True)
+
     if "plan" in parts:
-        figures["plan"] = measure_plan(args)
+        tell("plan", measure_plan(args))
     if clustered := [name for name in parts if name != "plan"]:
         pool = {"name": POOL, "count": args.nodes, "labels": {LABEL: POOL}}
-        with cluster_running(
-            parse({"size": "control", "kwok": [pool]}, source="bench"), like="bench"
-        ) as cluster:
+        spec = parse({"size": "control", "kwok": [pool]}, source="bench")
+        with cluster_running(spec, like="bench") as cluster:
             for name in ("bench-ours", "bench-daemon-sets", "bench-quiet"):
                 cluster.kubectl("create", "namespace", name)
             for name in clustered:
-                figures[name] = {"warm": measure_warm, "quiet": measure_quiet}[name](cluster, args)
-    for name, found in figures.items():
-        print(
-            "\n".join([f"| {name} | |", "|---|---|", *(f"| {key} | {n:.4g} |" for key, n in found.items())])
-        )
+                tell(name, {"warm": measure_warm, "quiet": measure_quiet}[name](cluster, args))
     if args.json:
         args.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
 

@@ -199,8 +199,7 @@ class Hub:
                 raise HubError(f"{path}: not an answer in pages; is this a JupyterHub of 5.4 or newer?")
             for item in body["items"]:
                 yield item
-            following = (body.get("_pagination") or {}).get("next")
-            offset = int(following["offset"]) if following else None
+            offset = _next_offset(path, body, offset)
 
     async def _ask(self, path: str, query: Mapping[str, str] | None = None) -> Any:
         """Ask a question and give the JSON of its answer."""
@@ -221,6 +220,18 @@ class Hub:
             return await self._client.request(method, path, params=query, headers=_PAGES)
         except httpx.HTTPError as error:
             raise HubError(f"{method} {path}: no answer: {error!r}") from error
+
+
+def _next_offset(path: str, body: Mapping[str, Any], offset: int) -> int | None:
+    """Say where the next page begins; None after the last."""
+    following = (body.get("_pagination") or {}).get("next")
+    try:
+        found = int(following["offset"]) if following else None
+    except (KeyError, TypeError, ValueError) as error:
+        raise HubError(f"{path}: pages that cannot be followed: {error!r}") from error
+    if found is not None and found <= offset:
+        raise HubError(f"{path}: the page after {offset} begins at {found}")
+    return found
 
 
 def _escaped(name: str) -> str:

@@ -151,6 +151,15 @@ async def test_groups_have_their_members(fake, connect):
     assert await connect(*ALL).groups() == {"nlp": {"ada", "bob"}, "vision": {"bob"}}
 
 
+@pytest.mark.parametrize("following", [{"offset": 0}, {"offset": "x"}, {"limit": 1}, 3])
+async def test_pages_that_lead_nowhere_are_an_error(following):
+    body = {"items": [], "_pagination": {"next": following}}
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, json=body))
+    async with Hub(FakeHub.URL, "x", transport=transport) as hub:
+        with pytest.raises(HubError):
+            await hub.users()
+
+
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"items": 3}', b'{"items": [{"servers": 3}]}'])
 async def test_answers_of_something_else_are_an_error(body):
     transport = httpx.MockTransport(lambda _: httpx.Response(200, content=body))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from hub_ext.catalog.load import load_catalog
+from hub_ext.catalog.model import Catalog
 from hub_ext.rights import Rights, Rule, Where
 from services.preflight.kinds import KINDS
 from services.preflight.scene import Metrics, Objects, Scene
@@ -222,6 +225,11 @@ OBJECTS: dict[str, list[dict[str, Any]]] = {kind: [] for kind in KINDS} | {
 }
 
 
+@cache
+def _catalog(text: str) -> Catalog:
+    return load_catalog(json.loads(text))
+
+
 def scene(
     *,
     objects: Mapping[str, list[dict[str, Any]] | None] | None = None,
@@ -236,7 +244,7 @@ def scene(
         objects=Objects({kind: items for kind, items in found.items() if items is not None}),
         namespace="jupyterhub",
         hub_namespace="jupyterhub",
-        catalog=load_catalog({**CATALOG, **(catalog or {})}),
+        catalog=_catalog(json.dumps({**CATALOG, **(catalog or {})})),
         values=VALUES if values is None else values,
         layers=tuple((f"{number}.yaml", layer) for number, layer in enumerate(layers)),
         metrics=metrics,

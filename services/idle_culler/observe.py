@@ -98,16 +98,19 @@ class Observer:
         newcomers
             Users to read by themselves, where it is not yet time to list all.
         """
-        view = self.view
-        if view.listed is None or self._clock() - view.listed >= self._list_hub_every:
-            view.listed, at = None, self._clock()
+        view, now = self.view, self._clock()
+        is_due = view.listed is None or now - view.listed >= self._list_hub_every
+        if is_due:
+            view.listed = None
             view.servers = await self._servers()
-            view.listed = at
+            view.listed = now
         else:
             for user in sorted(newcomers)[:NEWCOMERS]:
                 found = await self._hub.user(user)
                 view.servers |= _ready([found] if found else [])
-        view.pods = await self._tried("kubernetes", self._pods)
+        # Pods come and go with servers; each is read again before its stop.
+        if is_due or newcomers or view.pods is None:
+            view.pods = await self._tried("kubernetes", self._pods)
         await self._measure()
         return view
 

@@ -32,6 +32,7 @@ TONES: Final = {
     State.SAVING: "warn",
     State.STOPPING: "bad",
 }
+WORDS: Final = {"hub": "hub", "agent": "workspace", "pod": "processors", "dcgm": "GPU"}
 SOURCES: Final = {
     "hub": "Hub: when it was last used",
     "agent": "Workspace: what runs in it",
@@ -45,6 +46,8 @@ class Sign:
     """One piece of evidence."""
 
     value: str
+    word: str
+    """The source in one word, for tables."""
     source: str
     text: str
     age: str
@@ -64,6 +67,8 @@ class Card:
     ends: str
     """What happens when, as a sentence; empty where nothing does."""
     seconds_left: float | None
+    left: str
+    """The same for people; empty for None."""
     part_left: float | None
     """Of the whole limit, 0 to 1, for the bar."""
     signs: tuple[Sign, ...]
@@ -101,6 +106,7 @@ def build_card(shown: Shown) -> Card:
         text=answer.text,
         ends=_ends(answer),
         seconds_left=left,
+        left="" if left is None else about(left),
         part_left=min(1.0, left / whole) if left is not None and whole else None,
         signs=tuple(_sign(one) for one in answer.evidence),
         lost=answer.lost,
@@ -123,6 +129,7 @@ def _sign(one: Evidence) -> Sign:
     age = "" if one.age_seconds is None else f"{about(one.age_seconds)} ago"
     return Sign(
         value=one.value,
+        word=WORDS[one.source],
         source=SOURCES[one.source],
         text=one.text,
         age="just now" if one.age_seconds is not None and one.age_seconds < 60 else age,

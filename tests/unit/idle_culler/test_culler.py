@@ -398,4 +398,5 @@ async def test_the_hub_is_listed_every_five_minutes_and_prometheus_asked_five_qu
         world.add(f"user{number}")
     await world.passes(10)
     assert world.hub.requests.count(("GET", "/hub/api/users")) == 2
+    assert len(world.kube.calls) == 2
     assert len(world.prometheus.queries) == 50

@@ -63,7 +63,7 @@ class CullerSettings(ServiceSettings):
     every: Duration = timedelta(minutes=1)
     """How often all servers are judged."""
     list_hub_every: Duration = timedelta(minutes=5)
-    """How often servers and pods are listed; the hub knows activity no finer, and who reports is known sooner."""
+    """How often servers and pods are listed: the hub knows activity no finer. Who reports is known sooner."""
     kubernetes: Flag = True
     """Look at pods. Without it nobody knows what holds a GPU: only for hubs without any."""
     namespace: Annotated[tuple[Name, ...], BeforeValidator(_one_or_more)] = ()

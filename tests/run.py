@@ -174,7 +174,8 @@ def execute_all(runs: Sequence[Run], extra: Sequence[str]) -> list[Result]:
 
 def _shown_at_its_end(run: Run, extra: Sequence[str], commands: Commands) -> Result:
     with tempfile.TemporaryFile() as output:
-        print(f"{time.strftime('%T')} {run.title} …", flush=True)
+        sys.stdout.write(f"{time.strftime('%T')} {run.title} …\n")  # in one piece, beside other threads
+        sys.stdout.flush()
         try:
             return execute(run, extra, commands, output)
         finally:

@@ -46,6 +46,24 @@ def catalog_of(images: dict[str, str]) -> dict[str, Any]:
         {"name": "cpu", "displayName": "C", "images": ["base"], "resources": small},
         {"name": "tiny", "displayName": "T", "images": ["base"], "resources": tiny},
         {
+            "name": "train",
+            "displayName": "T",
+            "images": ["base"],
+            "resources": tiny,
+            "jobs": {"kinds": ["trainjob"], "maxNodes": 2, "trainRuntime": "handoff-plain"},
+        },
+        {
+            "name": "ray",
+            "displayName": "R",
+            "images": ["ray"],
+            "resources": {
+                "cpu": {"request": "300m", "limit": 1},
+                "memory": {"request": "900Mi", "limit": "1800Mi"},
+                "pool": "cpu",
+            },
+            "jobs": {"kinds": ["rayjob"], "maxNodes": 2, "rayVersion": "2.60.0"},
+        },
+        {
             "name": "notebook",
             "displayName": "N",
             "images": ["notebook"],
@@ -115,7 +133,7 @@ async def handoff(
     async with running_handoff(
         batch_cluster,
         store,
-        namespace=f"{namespace}-runs",
+        namespace=f"runs-{namespace[-6:]}",
         folder=tmp_path,
         catalog=catalog_of(images),
     ) as running:

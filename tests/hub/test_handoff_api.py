@@ -18,8 +18,7 @@ from tornado.netutil import bind_sockets
 from services.base.web import application
 from services.job_handoff.openapi import describe
 from services.job_handoff.settings import HandoffSettings
-
-from .conftest import CATALOG, PREFIX, World, door
+from tests.unit.handoff.conftest import CATALOG, PREFIX, World, door
 
 schema = schemathesis.openapi.from_dict(describe(PREFIX))
 EXAMPLES = int(os.environ.get("HANDOFF_EXAMPLES", "5"))

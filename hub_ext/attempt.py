@@ -19,6 +19,9 @@ from .quota.verdicts import Refusal
 REPEAT: Final = 10.0
 """Seconds until a wait whose reason is still the same is told again: each line stays on the page."""
 
+QUICK: Final = 2.0
+"""Seconds after which a start is looked at: most are up by then, and looking at each of many costs."""
+
 _PERCENT: Final = {
     Stage.REQUESTED: 5,
     Stage.QUEUED: 10,
@@ -87,6 +90,7 @@ class Attempt:
             await self.created.wait()
             if self.start is None:
                 return None
+            await asyncio.sleep(QUICK)
             async with aclosing(self.start.waits()) as waits:
                 async for wait in waits:
                     if wait.fatal:

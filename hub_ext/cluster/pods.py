@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from ..names import DOMAIN
-from ..quota.arithmetic import FINISHED_PHASES, Resources, is_overdue, pod_request
+from ..quota.arithmetic import FINISHED_PHASES, PodRequest, Resources, is_overdue, pod_request
 from .times import read_time
 
 NOTEBOOK: Final = "notebook"
@@ -106,8 +106,8 @@ class Pod:
         return next((one for one in main if one.name == NOTEBOOK), main[0] if main else None)
 
 
-def read_pod(pod: Mapping[str, Any]) -> Pod:
-    """Reduce a Pod in API spelling.
+def read_pod(pod: Mapping[str, Any], request: PodRequest | None = None) -> Pod:
+    """Reduce a Pod in API spelling; `request` is what its `spec` asks for, for callers who know it already.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def read_pod(pod: Mapping[str, Any]) -> Pod:
         message=status.get("message") or "",
         labels=_ours(metadata.get("labels"), _KEPT_LABELS),
         notes=_ours(metadata.get("annotations"), _KEPT_NOTES),
-        requests=pod_request(spec).requests,
+        requests=(request or pod_request(spec)).requests,
         conditions=read_conditions(status),
         containers=_containers(spec, status),
         selector=tuple(sorted((spec.get("nodeSelector") or {}).items())),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ..quota.arithmetic import FINISHED_PHASES, NOTHING, Resources
+from ..quota.arithmetic import FINISHED_PHASES, NOTHING, PodRequest, Resources, pod_request
 from ..quota.demand import Weights, holding_of
 from ..quota.namespace import read_quota
 from ..quota.runs import RunKey, Runs, admitted_run, run_of
@@ -56,6 +56,7 @@ class ClusterState:
         self._unplaced: dict[_Name, Pod] = {}
         self._ending: dict[_Name, Pod] = {}
         self._changing: dict[str, datetime] = {}
+        self._requests: dict[str, tuple[list[Any], PodRequest]] = {}
         self._runs = Runs()
         self._run_of: dict[str, RunKey] = {}
         self._frozen: dict[str, Mapping[Any, Any]] = {}
@@ -138,7 +139,8 @@ class ClusterState:
         self._set(Kind.NODES, node.name, node)
 
     def _put_pod(self, kind: Kind, name: _Name, item: Mapping[str, Any], now: datetime) -> None:
-        pod = read_pod(item)
+        request = self._request_of(item)
+        pod = read_pod(item, request)
         self._replace_uid(name, pod.uid)
         counts = pod.counts(now)
         self._place(name, pod.node, pod.requests if counts else NOTHING)
@@ -146,7 +148,7 @@ class ClusterState:
             self._parts[kind][name] = pod.uid
             return
         self._set(kind, name, pod)
-        holding = holding_of(item, self._weights)
+        holding = holding_of(item, self._weights, request)
         self.observed.put(pod.uid, holding if counts and holding.owner.user else None)
         if key := run_of(item):
             # A pod that has finished takes nothing, and is no longer missing either.
@@ -156,6 +158,20 @@ class ClusterState:
         self.raw_pods["/".join(name)] = reduce_pod(item)
         self._note(self._unplaced, name, pod if not pod.node and pod.phase not in FINISHED_PHASES else None)
         self._note(self._ending, name, pod if counts and pod.deleted else None)
+
+    def _request_of(self, item: Mapping[str, Any]) -> PodRequest:
+        """Work out what a pod asks for, once: of its many changes hardly one is about that."""
+        uid, spec = item["metadata"]["uid"], item.get("spec") or {}
+        asked = [
+            (one.get("name"), one.get("resources"), one.get("restartPolicy"))
+            for part in ("containers", "initContainers")
+            for one in spec.get(part) or ()
+        ]
+        asked.append(("", spec.get("resources"), spec.get("overhead")))
+        known = self._requests.get(uid)
+        if known is None or known[0] != asked:
+            known = self._requests[uid] = (asked, pod_request(spec))
+        return known[1]
 
     def _note(self, notes: dict[_Name, Pod], name: _Name, pod: Pod | None) -> None:
         if pod is None:
@@ -181,6 +197,7 @@ class ClusterState:
         self._note(self._ending, name, None)
 
     def _forget(self, uid: str) -> None:
+        self._requests.pop(uid, None)
         self.observed.put(uid, None)
         if key := self._run_of.pop(uid, None):
             self._runs.put_pod(key, uid, None)

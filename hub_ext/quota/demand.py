@@ -20,7 +20,17 @@ from ..catalog.gpus import equivalents, grant, resource_of
 from ..catalog.model import Catalog, MigGpu
 from ..gpu.resources import MIG_PREFIX, is_accelerator
 from ..names import ANNOTATION_SERVER, ANNOTATION_USER, LABEL_POOL, LABEL_TEAM
-from .arithmetic import CPU, GPU_EQUIVALENTS, MEMORY, SERVERS, Amount, Resources, counts, pod_request
+from .arithmetic import (
+    CPU,
+    GPU_EQUIVALENTS,
+    MEMORY,
+    SERVERS,
+    Amount,
+    PodRequest,
+    Resources,
+    counts,
+    pod_request,
+)
 from .usage import Holding, Owner, server_key
 
 COMPONENT_LABEL: Final = "component"
@@ -90,10 +100,11 @@ def asked_by(workspace: Workspace, weights: Weights) -> Resources:
     return Resources(amounts)
 
 
-def holding_of(pod: Mapping[str, Any], weights: Weights) -> Holding:
+def holding_of(pod: Mapping[str, Any], weights: Weights, request: PodRequest | None = None) -> Holding:
     """Say what a pod takes and who is charged, from its manifest or as the API shows it.
 
-    Pods that belong to nobody are charged to the empty user: they count for all together.
+    Pods that belong to nobody are charged to the empty user: they count for all together. `request` is what
+    its `spec` asks for, for callers who know it already.
 
     Raises
     ------
@@ -102,7 +113,7 @@ def holding_of(pod: Mapping[str, Any], weights: Weights) -> Holding:
     """
     metadata = pod.get("metadata") or {}
     labels, notes = metadata.get("labels") or {}, metadata.get("annotations") or {}
-    request = pod_request(pod.get("spec") or {})
+    request = request or pod_request(pod.get("spec") or {})
     is_server = labels.get(COMPONENT_LABEL) == SINGLEUSER
     user = notes.get(ANNOTATION_USER, notes.get(_HUB_USER, ""))
     server = notes.get(ANNOTATION_SERVER, notes.get(_HUB_SERVER, ""))

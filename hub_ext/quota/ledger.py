@@ -153,9 +153,12 @@ class Ledger:
 
 def _beyond(promise: Reservation, shown: Sequence[Holding]) -> Iterable[Holding]:
     """Give what a promise adds to the pods of the same server that the cluster shows, owner by owner."""
-    if not promise.before and not shown:  # as nearly all are
-        yield promise.holding
-        return
+    if not promise.before:
+        if not shown:
+            yield promise.holding
+            return
+        if [(one.owner, one.taken) for one in shown] == [(promise.holding.owner, promise.holding.taken)]:
+            return
     for owner in dict.fromkeys(holding.owner for holding in promise.holdings):
         promised, visible = _peak(promise.holdings, owner), _peak(shown, owner)
         if extra := promised.peak(visible) - visible:

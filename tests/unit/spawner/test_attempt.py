@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hub_ext.attempt import Attempt, unless
+from hub_ext.attempt import QUICK, Attempt, unless
 from hub_ext.cluster.nature import wait
 from hub_ext.cluster.starts import Outcome
 from hub_ext.cluster.waits import Wait, WaitReason
@@ -92,7 +92,10 @@ async def watched(monkeypatch: pytest.MonkeyPatch) -> tuple[Queue, asyncio.Task[
     queue, attempt = Queue(monkeypatch), Attempt()
     attempt.begin(queue)  # type: ignore[arg-type]
     attempt.created.set()
-    return queue, asyncio.ensure_future(attempt.trouble(Patience(own=60, queue=3600)))
+    guard = asyncio.ensure_future(attempt.trouble(Patience(own=60 + QUICK, queue=3600)))
+    await settle()
+    await queue.let_pass(QUICK)
+    return queue, guard
 
 
 async def test_time_in_a_queue_is_not_the_start_s_own(

@@ -165,6 +165,11 @@ class Keeper:
             count.runs[name] = holding
             log.info("run let into its queue: run=%s", name)
 
+    async def _records(self) -> list[Record]:
+        """Read the records of all runs on the cluster: a schedule may be older than anything is kept."""
+        found = (record_from(obj) for obj in await self._core.cluster.runs())
+        return [record for record in found if record is not None]
+
     async def clean(self) -> None:
         """Remove what belongs to nothing any more, on the cluster and in the store."""
         now, core = self._core.now(), self._core
@@ -177,6 +182,7 @@ class Keeper:
                 await core.cluster.give_map(metadata["name"], owner)
             elif is_orphan(created, has_run=False, now=now):
                 await core.cluster.drop_map(config_map)
+        needed = {place for record in await self._records() for place in places.needed_by(record)}
         newest: dict[str, datetime] = {}
         files: dict[str, list[str]] = defaultdict(list)
         for one in await core.store.list(""):
@@ -184,7 +190,9 @@ class Keeper:
             files[group].append(one.path)
             newest[group] = max(newest.get(group, one.modified), one.modified)
         for group, changed in newest.items():
-            if not group.startswith(places.AUDIT) and is_over(changed, keep=core.settings.keep, now=now):
+            if group in needed or group.startswith(places.AUDIT):
+                continue
+            if is_over(changed, keep=core.settings.keep, now=now):
                 await core.store.delete(files[group])
 
 

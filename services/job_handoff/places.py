@@ -18,6 +18,7 @@ from datetime import date
 from typing import Final
 
 from .ids import NO_TEAM, owner_prefix, run_prefix
+from .record import Record
 
 AUDIT: Final = "_audit"
 
@@ -61,6 +62,19 @@ def group_of(path: str) -> str:
     """Give what a file goes or stays with: a run's folder, a lineage, or the file itself."""
     parts = path.split("/")
     return "/".join(parts[:4]) if len(parts) > 4 and parts[2] in {"runs", "checkpoints"} else path
+
+
+def needed_by(record: Record) -> tuple[str, ...]:
+    """Name what a run that is still there reads, as `group_of` gives it: its source and its checkpoints."""
+    source = record.request.get("source") or {}
+    digests = [source.get("sha256"), source.get("patch")]
+    sources = [
+        path
+        for digest in digests
+        if isinstance(digest, str)
+        for path in (snapshot_path(record.user, digest), contents_path(record.user, digest))
+    ]
+    return (*sources, checkpoint_folder(record.team, record.user, record.lineage).rstrip("/"))
 
 
 def names_of(paths: Iterable[str], folder: str) -> tuple[str, ...]:

@@ -15,8 +15,9 @@ from services.job_handoff.settings import HandoffSettings
 from services.job_handoff.store import StoreError
 from services.job_handoff.verdicts import RunRefusedError
 
-from .conftest import ADA, World, body
+from .conftest import ADA, DIGEST, World, archive, body
 
+OTHER = archive({"other.py": ""})
 OLD = "2026-01-01T00:00:00Z"
 
 
@@ -185,14 +186,19 @@ async def test_what_belongs_to_nothing_is_cleaned_up(world: World, tmp_path: Pat
         } | ({"creationTimestamp": created} if created else {})
         world.kube.put_for_test({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
     await world.store.put("nlp/ada/runs/old/outputs/a", b"x")
+    await world.upload(content=OTHER)
     await world.store.put("nlp/ada/runs/new/outputs/a", b"x")
     past = (datetime.now(UTC) - timedelta(days=91)).timestamp()
-    os.utime(tmp_path / "store" / "nlp/ada/runs/old/outputs/a", (past, past))
+    sources = list((tmp_path / "store" / "_none/ada/snapshots").iterdir())
+    for file in (tmp_path / "store" / "nlp/ada/runs/old/outputs/a", *sources):
+        os.utime(file, (past, past))
     await world.service.keeper.clean()
     names = {one["metadata"]["name"] for one in world.kube.all_for_test("configmaps")}
     assert "run-gone-source" not in names
     assert {"run-new-source", f"{run}-source"} <= names
     assert await world.store.get("nlp/ada/runs/old/outputs/a") is None
+    kept = {one.path.rpartition("/")[2] for one in await world.store.list("_none/ada/snapshots")}
+    assert kept == {f"{DIGEST}.tar.gz", f"{DIGEST}.json"}, "what a run needs stays, whatever its age"
     assert await world.store.get("nlp/ada/runs/new/outputs/a") == b"x"
 
 

@@ -5,6 +5,7 @@ The queries are those by which GPU use is judged; what they get wrong is in here
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +31,8 @@ from tests.devcluster.monitoring import (
     sliced_card,
     whole_card,
 )
+from tests.devcluster.monitoring.attribution import Device, Kubelet
+from tests.devcluster.monitoring.exporter import Followed
 from tests.devcluster.waiting import until
 
 UTIL, ENGINE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
@@ -141,3 +144,26 @@ def test_any_series_can_be_remembered(tmp_path: Path, now: float) -> None:
     with running_prometheus(tmp_path, history=[series]) as prometheus:
         (sample,) = prometheus.query(series.name, at=now)
     assert sample["metric"] == {"__name__": series.name, **labels}
+
+
+def test_an_exporter_follows_a_node(tmp_path: Path) -> None:
+    kubelet = Kubelet(checkpoint=tmp_path / "checkpoint", logs=tmp_path / "pods")
+    entry = {
+        "PodUID": "uid",
+        "ContainerName": "notebook",
+        "ResourceName": "nvidia.com/gpu",
+        "DeviceIDs": {"-1": [CARD.uuid]},
+    }
+    node = Followed(kubelet=kubelet, devices=(Device(card=CARD),))
+    with running_exporter(tmp_path, node=node) as exporter:
+        assert f"{UTIL}{{" in exporter.page()
+        assert "pod=" not in exporter.page()
+        kubelet.checkpoint.write_text(json.dumps({"Data": {"PodDeviceEntries": [entry]}}))
+        (kubelet.logs / "hub_jupyter-ada_uid").mkdir(parents=True)
+        assert 'pod="jupyter-ada"} 0\n' in exporter.page()
+        exporter.follow({ADA: Use(util=40)})
+        assert 'pod="jupyter-ada"} 40\n' in exporter.page()
+        exporter.show(*whole_card(CUT, Use(util=1)))
+        assert CARD.uuid not in exporter.page()
+        exporter.follow()
+        assert 'pod="jupyter-ada"} 0\n' in exporter.page()

@@ -53,6 +53,8 @@ class Node:
         """containerd's registry configuration, read at each pull: `<host:port>/hosts.toml`."""
         self.kubelet_dir = state_dir / "kubelet"
         """What is `/var/lib/kubelet` inside."""
+        self.pod_logs_dir = state_dir / "pod-logs" / "pods"
+        """What is `/var/log/pods` inside: a folder for each pod, named `<namespace>_<name>_<uid>`."""
         self._processes = processes
         self._programs = programs
 

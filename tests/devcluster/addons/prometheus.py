@@ -1,19 +1,20 @@
 """Prometheus, and an imitation of dcgm-exporter for each node that has GPUs.
 
-The exporters begin with all cards at rest and held by nobody, under the UUIDs that the device plugin hands
-out. Pods and the host reach Prometheus at `Monitoring(cluster).prometheus.url`.
+The exporters know which pods hold which cards, as the real one does, and say that they are at rest until
+`Exporter.follow` says what they do. What they cannot know is what the real one does not know: shares whose
+resource was renamed. Pods and the host reach Prometheus at `Monitoring(cluster).prometheus.url`.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 from tests.devcluster.cluster import Cluster
 from tests.devcluster.errors import StateError
 from tests.devcluster.gpu.node import GpuNode
 from tests.devcluster.gpu.setup import InstalledCard
 from tests.devcluster.monitoring import exporter, prometheus
-from tests.devcluster.monitoring.dcgm import Card, Pod, Reading, Slice, Use, sliced_card, whole_card
+from tests.devcluster.monitoring.attribution import Device, Kubelet, SliceDevice
+from tests.devcluster.monitoring.dcgm import Card
+from tests.devcluster.monitoring.exporter import Followed
 from tests.devcluster.monitoring.scrape import build_config
 from tests.devcluster.node import Node
 from tests.devcluster.spec import Addon
@@ -21,7 +22,6 @@ from tests.devcluster.spec import Addon
 PROGRAMS = prometheus.PROGRAMS
 FOLDER = "monitoring"
 EVERY_SECONDS = 1
-REST = Use(engine=0, util=0, memory_mib=0)
 
 
 class Monitoring:
@@ -50,11 +50,14 @@ def prepare(cluster: Cluster) -> None:
     folder.mkdir(exist_ok=True)
     monitoring = Monitoring(cluster)
     for node in gpu_nodes(cluster):
-        name, handle = process_name(node), monitoring.exporters[node.name]
-        file = folder / f"{name}.address"
-        argv = exporter.command(handle.address, file)
-        exporter.listening(file, cluster.popen(name, argv, env=exporter.ENVIRONMENT))
-        handle.show(*at_rest(cluster, node))
+        exporter.start(
+            cluster.processes,
+            folder,
+            address=monitoring.exporters[node.name].address,
+            name=process_name(node),
+            node=followed(cluster, node),
+            logs=cluster.logs_dir,
+        )
     job = exporter.job_of(*monitoring.exporters.values())
     prometheus.start(
         cluster.processes,
@@ -80,18 +83,19 @@ def card_of(card: InstalledCard, node: Node) -> Card:
     return Card(index=card.index, uuid=card.uuid, model=card.product.name, bus=bus, node=node.name)
 
 
-def slice_of(card: InstalledCard, gi: int, use: Use, *, pod: Pod | None = None) -> Slice:
-    """One of a card's slices by the id of its GPU instance."""
-    (instance,) = (instance for instance in card.instances if instance.gi == gi)
-    return Slice(profile=instance.profile.name, instance=gi, use=use, pod=pod)
-
-
-def at_rest(cluster: Cluster, node: Node) -> Iterator[Reading]:
-    """A node's cards that do nothing and that nobody has."""
+def followed(cluster: Cluster, node: Node) -> Followed:
+    """A node's cards, and where its kubelet notes who holds them."""
     gpus = GpuNode(cluster, node)
-    for card in gpus.cards(gpus.setup):
-        if card.mig:
-            slices = (slice_of(card, instance.gi, REST) for instance in card.instances)
-            yield from sliced_card(card_of(card, node), *slices)
-        else:
-            yield from whole_card(card_of(card, node), REST)
+    devices = tuple(
+        Device(
+            card=card_of(card, node),
+            slices=tuple(
+                SliceDevice(uuid=part.uuid, profile=part.profile.name, instance=part.gi)
+                for part in card.instances
+            ),
+            shared="sharing" in gpus.setup.plugin,
+        )
+        for card in gpus.cards(gpus.setup)
+    )
+    checkpoint = node.kubelet_dir / "device-plugins" / "kubelet_internal_checkpoint"
+    return Followed(kubelet=Kubelet(checkpoint=checkpoint, logs=node.pod_logs_dir), devices=devices)

@@ -170,7 +170,7 @@ def shared_card(
         the card, and the others are not mentioned.
     """
     found = pods if isinstance(pods, Mapping) else dict.fromkeys(pods, Use())
-    if not virtual:
+    if not virtual or not found:
         return whole_card(card, use, pod=list(found)[-1] if found else None)
     own = use.values()
     shares = (

@@ -1,8 +1,10 @@
-"""The imitated dcgm-exporter as a process: it says what it is told to.
+"""The imitated dcgm-exporter as a process: it says what it is told to, or what a node's pods do.
 
-`python -m tests.devcluster.monitoring.exporter HOST:PORT FILE` answers `GET /metrics`; `PUT /readings` (a
-list of `Reading`s) and `PUT /status` (the HTTP status of its answers) change them. Port 0 takes a free one;
-the address is written into FILE once it listens.
+`python -m tests.devcluster.monitoring.exporter HOST:PORT FILE [NODE]` answers `GET /metrics`. Port 0 takes a
+free one; the address is written into FILE once it listens. NODE is a file with a `Followed` as JSON: cards
+of a real node, which then are said to be held by the pods that hold them. `PUT /uses` says what these do,
+by `namespace/name`; `PUT /readings` (a list of `Reading`s) replaces all that, until `null` is put;
+`PUT /status` sets the HTTP status of the answers.
 
 Shell: HTTP.
 """
@@ -13,24 +15,32 @@ import contextlib
 import http.server
 import json
 import sys
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 
 import httpx
 from pydantic import TypeAdapter, ValidationError
 
-from tests.devcluster.monitoring.dcgm import Reading, render
+from tests.devcluster.monitoring.attribution import Device, Kubelet, attributed
+from tests.devcluster.monitoring.dcgm import Model, Pod, Reading, Use, render
 from tests.devcluster.monitoring.scrape import Convention, Job, Labels
-from tests.devcluster.processes import Process, Processes
+from tests.devcluster.processes import Processes
 from tests.devcluster.record import write_whole
 from tests.devcluster.waiting import PATIENCE_SECONDS, until
 
-READINGS = TypeAdapter(list[Reading])
+READINGS = TypeAdapter(list[Reading] | None)
+USES = TypeAdapter(dict[str, Use])
 CHECKOUT = Path(__file__).resolve().parents[3]
 NAME = "nvidia-dcgm-exporter"
 ENVIRONMENT = {"PYTHONPATH": str(CHECKOUT)}
+
+
+class Followed(Model):
+    """A node whose pods are looked at."""
+
+    kubelet: Kubelet
+    devices: tuple[Device, ...]
 
 
 class Exporter:
@@ -43,6 +53,15 @@ class Exporter:
     def show(self, *readings: Reading) -> None:
         """Say this from now on, and nothing else."""
         self._put("readings", READINGS.dump_json(list(readings)))
+
+    def follow(self, uses: Mapping[Pod, Use] | None = None) -> None:
+        """Say from now on who holds the node's cards, and that these pods do that; all others are at rest.
+
+        An exporter without a node says nothing then.
+        """
+        named = {f"{pod.namespace}/{pod.name}": use for pod, use in (uses or {}).items()}
+        self._put("uses", USES.dump_json(named))
+        self._put("readings", b"null")
 
     def fail(self, status: int = HTTPStatus.SERVICE_UNAVAILABLE) -> None:
         """Answer scrapes with an error."""
@@ -76,41 +95,52 @@ def job_of(*exporters: Exporter, convention: Convention = Convention.EXPORTED) -
 
 
 @contextlib.contextmanager
-def running_exporter(folder: Path, *, host: str = "127.0.0.1", name: str = "exporter") -> Iterator[Exporter]:
-    """Run an exporter that says nothing yet; its log and address are files of `folder`."""
+def running_exporter(
+    folder: Path, *, host: str = "127.0.0.1", name: str = "exporter", node: Followed | None = None
+) -> Iterator[Exporter]:
+    """Run an exporter that says nothing yet, or follows a node; its log and address are files of `folder`."""
     processes = Processes(folder)
     try:
-        yield start(processes, folder, address=f"{host}:0", name=name)
+        yield start(processes, folder, address=f"{host}:0", name=name, node=node, logs=folder)
     finally:
         processes.stop_all()
 
 
-def start(processes: Processes, folder: Path, *, address: str, name: str) -> Exporter:
-    """Start an exporter as one of `processes`."""
-    file = folder / f"{name}.address"
-    file.unlink(missing_ok=True)
-    process = processes.start(name, command(address, file), log=folder / f"{name}.log", env=ENVIRONMENT)
-    return Exporter(listening(file, process))
-
-
-def command(address: str, file: Path) -> list[str]:
-    return [sys.executable, "-m", "tests.devcluster.monitoring.exporter", address, str(file)]
-
-
-def listening(file: Path, process: Process) -> str:
-    """The address that an exporter wrote; raises `NotReadyError` or `ProcessDiedError`."""
-    until(lambda: None if file.exists() else f"no {file}", what=process.name, check=process.check)
-    return file.read_text()
+def start(
+    processes: Processes, folder: Path, *, address: str, name: str, node: Followed | None, logs: Path
+) -> Exporter:
+    """Start an exporter as one of `processes`; raises `NotReadyError` or `ProcessDiedError`."""
+    listening, followed = folder / f"{name}.address", folder / f"{name}.json"
+    listening.unlink(missing_ok=True)
+    argv = [sys.executable, "-m", "tests.devcluster.monitoring.exporter", address, str(listening)]
+    if node is not None:
+        followed.write_text(node.model_dump_json())
+        argv.append(str(followed))
+    process = processes.start(name, argv, log=logs / f"{name}.log", env=ENVIRONMENT)
+    until(
+        lambda: None if listening.exists() else f"no {listening}",
+        what=f"{name} to listen",
+        check=process.check,
+    )
+    return Exporter(listening.read_text())
 
 
 class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, node: Followed | None) -> None:
         super().__init__((host, port), Handler)
-        self.lock = threading.Lock()
-        self.readings: Sequence[Reading] = ()
+        self._node = node
+        self.told: Sequence[Reading] | None = None
+        self.uses: Mapping[str, Use] = {}
         self.status = HTTPStatus.OK
+
+    def readings(self) -> Sequence[Reading]:
+        if self.told is not None:
+            return self.told
+        if self._node is None:
+            return ()
+        return attributed(self._node.devices, self._node.kubelet.holders(), self.uses)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -120,9 +150,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.path.partition("?")[0] != "/metrics":
             self._answer(HTTPStatus.NOT_FOUND)
             return
-        with self.server.lock:
-            status, readings = self.server.status, self.server.readings
-        self._answer(status, render(readings) if status is HTTPStatus.OK else status.phrase)
+        status = self.server.status
+        self._answer(status, render(self.server.readings()) if status is HTTPStatus.OK else status.phrase)
 
     def do_PUT(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -136,15 +165,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def _take(self, body: bytes) -> None:
         match self.path:
             case "/readings":
-                readings = READINGS.validate_json(body)
-                with self.server.lock:
-                    self.server.readings = readings
+                self.server.told = READINGS.validate_json(body)
+            case "/uses":
+                self.server.uses = USES.validate_json(body)
             case "/status":
-                status = HTTPStatus(json.loads(body))
-                with self.server.lock:
-                    self.server.status = status
+                self.server.status = HTTPStatus(json.loads(body))
             case _:
-                raise ValueError(f"nothing is set at {self.path}; there are /readings and /status")
+                raise ValueError(f"nothing is set at {self.path}; there are /readings, /uses and /status")
 
     def _answer(self, status: HTTPStatus, text: str = "") -> None:
         body = text.encode()
@@ -158,9 +185,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """Say nothing: a scrape a second would be all that the log has."""
 
 
-def main(address: str, file: str) -> None:
+def main(address: str, file: str, node: str = "") -> None:
     host, _, port = address.rpartition(":")
-    with Server(host, int(port)) as server:
+    followed = Followed.model_validate_json(Path(node).read_text()) if node else None
+    with Server(host, int(port), followed) as server:
         write_whole(Path(file), f"{host}:{server.server_port}")
         server.serve_forever()
 

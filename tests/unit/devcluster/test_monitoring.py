@@ -79,7 +79,13 @@ def test_an_exporter_that_sees_no_processes_writes_zeros() -> None:
 def test_without_virtual_gpus_the_last_pod_passes_for_the_owner() -> None:
     readings = shared_card(CARD, BUSY, [ADA, VERA], virtual=False)
     assert pods_of(readings, Field.ENGINE) == {"jupyter-vera": 0.9}
-    assert pods_of(shared_card(CARD, BUSY, [], virtual=False), Field.UTIL) == {"": 93}
+
+
+@pytest.mark.parametrize("virtual", [False, True])
+def test_a_shared_card_of_nobody_is_a_card(virtual: bool) -> None:
+    readings = shared_card(CARD, BUSY, [], virtual=virtual)
+    assert pods_of(readings, Field.UTIL) == {"": 93}
+    assert pods_of(readings, Field.ENGINE) == {"": 0.9}
 
 
 @pytest.mark.parametrize("wrong", [{"engine": 1.1}, {"engine": -0.1}, {"util": 101}, {"unknown": 1}])

@@ -201,7 +201,8 @@ class WorkspaceSpawner(HomeSpawner):
 
     async def _with_fits(self, refusal: QuotaRefusal, selection: Selection) -> QuotaRefusal:
         workspace, weights = selection.workspace, self._cluster.rules.weights
-        found = entries_for(self._catalog, await self._visit(self.name)).entries
+        visit = replace(await self._visit(self.name), other_answers=False)
+        found = entries_for(self._catalog, visit).entries
         fits = what_fits(found, profile=workspace.profile.name, asked=asked_by(workspace, weights))
         return with_fits(refusal, fits)
 

@@ -43,6 +43,8 @@ class Visit:
     """The hub mounts a volume of its own in workspaces whose profile brings no home."""
     look: Look | None = None
     """Says what may be started now; None if nothing is known."""
+    other_answers: bool = True
+    """Whether to try other answers where what is filled in is refused, which takes longest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +87,14 @@ def _entry(
     if closed:
         room = Room(refusal=locked_text(profile, catalog), reason=SelectionReason.NOT_ALLOWED)
     elif visit.look is not None:
-        room = room_for(catalog, profile, workspace, teams=teams, team=team or "", look=visit.look)
+        room = room_for(
+            catalog,
+            workspace,
+            teams=teams,
+            team=team or "",
+            look=visit.look,
+            others=visit.other_answers,
+        )
     return Entry(
         workspace=workspace,
         chosen=chosen is not None and not room.refusal,

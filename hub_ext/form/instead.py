@@ -5,7 +5,7 @@ Pure: no clock, no network.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -23,32 +23,49 @@ def what_fits(entries: Iterable[Entry], *, profile: str, asked: Resources) -> tu
 
     Nothing that is worth more GPUs than what was asked: who picks a notebook does not want a card.
     """
-    found = [
-        (_size(entry.room.offer.asked), entry.workspace.profile.display_name)
-        for entry in entries
-        if entry.workspace.profile.name != profile
-        and entry.room.offer is not None
-        and entry.room.offer.allowed
-        and entry.room.offer.availability.supply not in _HOPELESS
-    ]
-    most = _size(asked)[0]
-    ordered = sorted((one for one in found if one[0][0] <= most), key=lambda one: one[0], reverse=True)
-    return tuple(dict.fromkeys(title for _, title in ordered))
+    return _named(_ranked(entries), profile, asked)
 
 
 def with_alternatives(entries: Iterable[Entry]) -> tuple[Entry, ...]:
     """Name in each refusal by a limit what would fit instead."""
     known = tuple(entries)
-    return tuple(_with_alternatives(entry, known) for entry in known)
+    ranked = _ranked(known)
+    return tuple(_with_alternatives(entry, ranked) for entry in known)
 
 
-def _with_alternatives(entry: Entry, entries: tuple[Entry, ...]) -> Entry:
+def _with_alternatives(entry: Entry, ranked: Sequence[Entry]) -> Entry:
     room, offer = entry.room, entry.room.offer
     if offer is None or offer.refusal is None or not room.refusal:
         return entry
-    fits = what_fits(entries, profile=entry.workspace.profile.name, asked=offer.asked)
+    fits = _named(ranked, entry.workspace.profile.name, offer.asked)
     refusal = with_fits(offer.refusal, fits)
     return replace(entry, room=replace(room, refusal=refusal.text, offer=replace(offer, refusal=refusal)))
+
+
+def _ranked(entries: Iterable[Entry]) -> list[Entry]:
+    """Give those that may be started, the largest first."""
+    found = [
+        entry
+        for entry in entries
+        if entry.room.offer is not None
+        and entry.room.offer.allowed
+        and entry.room.offer.availability.supply not in _HOPELESS
+    ]
+    return sorted(found, key=_size_of, reverse=True)
+
+
+def _named(ranked: Iterable[Entry], profile: str, asked: Resources) -> tuple[str, ...]:
+    most = _size(asked)[0]
+    found = (
+        entry.workspace.profile
+        for entry in ranked
+        if entry.workspace.profile.name != profile and _size_of(entry)[0] <= most
+    )
+    return tuple(dict.fromkeys(one.display_name for one in found))
+
+
+def _size_of(entry: Entry) -> tuple[float, float]:
+    return _size(entry.room.offer.asked) if entry.room.offer else (0.0, 0.0)
 
 
 def _size(asked: Resources) -> tuple[float, float]:

@@ -42,11 +42,18 @@ _STOCK: Final = {Supply.FREE: Stock.FREE, Supply.WILL_SCALE: Stock.FREE, Supply.
 
 
 def room_for(
-    catalog: Catalog, profile: Profile, workspace: Workspace, *, teams: Iterable[str], team: str, look: Look
+    catalog: Catalog,
+    workspace: Workspace,
+    *,
+    teams: Iterable[str],
+    team: str,
+    look: Look,
+    others: bool = True,
 ) -> Room:
     """Say what there is for a card as it is filled in.
 
-    A card is refused as a whole only if no other answer and no other team of the user would help.
+    A card is refused as a whole only if no other answer and no other team of the user would help; with
+    `others` left out that is not looked for.
     """
     offer = look(workspace, team)
     stock = _STOCK.get(offer.availability.supply, Stock.NONE)
@@ -54,7 +61,7 @@ def room_for(
     if offer.refusal is None:
         return room
     text, reason = offer.refusal.text, offer.refusal.reason.value
-    if _another(catalog, profile, teams=teams, look=look):
+    if others and _another(catalog, workspace.profile, teams=teams, look=look):
         return replace(room, caution=text, reason=reason)
     return replace(room, refusal=text, reason=reason)
 

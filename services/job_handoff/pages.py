@@ -130,6 +130,7 @@ class New(HandoffPage):
 
     async def post(self) -> None:
         fields = {name: self.get_body_argument(name, "") for name in self.request.body_arguments}
+        fields.setdefault("image", "profile")  # a box that is not ticked is not sent
         trial = fields.get("do") == "check"
         try:
             result = await self.handoff.desk.submit(self.user, request_of(fields), dry_run=trial)

@@ -51,7 +51,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--retries", type=int, default=0, help="start it again after a failure")
     parser.add_argument("--output", action="append", default=[], metavar="PATTERN", help="files to keep")
     parser.add_argument("--kernel", help="kernel to take instead of the notebook's own")
-    parser.add_argument("--image", choices=("server", "profile"), default="profile", help="whose image")
+    parser.add_argument(
+        "--image", choices=("server", "profile"), default="server", help="whose image (%(default)s)"
+    )
     parser.add_argument("--release", action="store_true", help="stop this workspace once it is submitted")
     parser.add_argument("--resume", metavar="RUN", help="go on from the checkpoints of an earlier run")
     parser.add_argument("--schedule", metavar="CRON", help='repeat it, such as "0 6 * * 1-5"')

@@ -36,10 +36,13 @@ class Command:
 
 
 @pytest.fixture
-def command(url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+def command(
+    url: str, world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
     monkeypatch.setenv("GPU_WORKSPACES_HANDOFF_URL", url)
     monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "ada")
     monkeypatch.setenv("JUPYTERHUB_SERVER_NAME", "")
+    world.hub.add_server("ada", options={"profile": "desk"})
     return Command(capsys)
 
 

@@ -47,7 +47,8 @@ class AttemptSpawner(ClusterSpawner):
         help="""
         Seconds that a start may wait in queues and for nodes that are being added, beyond `start_timeout`.
 
-        Each start that waits takes one of `JupyterHub.concurrent_spawn_limit`.
+        Each start that waits takes one of `JupyterHub.concurrent_spawn_limit`. 0 ends a start that would have
+        to wait, with the reason.
         """,
     )
 

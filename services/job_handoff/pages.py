@@ -26,7 +26,7 @@ from .offers import offers_for
 from .parts import Parts
 from .people import Asker, ask_hub
 from .seen import Seen
-from .verdicts import RunRefusedError
+from .verdicts import RefusalReason, RunRefusedError
 from .view import KINDS, entries_of, row_of, view_of
 
 FIELDS = (
@@ -45,6 +45,7 @@ FIELDS = (
     *("cron", "timeZone", "server", "image", "release", "resumeFrom"),
 )
 """Fields of the form that may be empty."""
+SENT_BEFORE = "This page was sent before with other values. Press Run again if you want a second run."
 _QUERY = ("server", "snapshot", "path", "kernel")
 
 
@@ -136,7 +137,10 @@ class New(HandoffPage):
             result = await self.handoff.desk.submit(self.user, request_of(fields), dry_run=trial)
         except RunRefusedError as error:
             self.set_status(error.status)
-            await self.show_form(fields, refusal=error.text)
+            again = error.reason == RefusalReason.KEY_REUSED
+            if again:
+                fields["key"] = secrets.token_hex(16)
+            await self.show_form(fields, refusal=SENT_BEFORE if again else error.text)
             return
         if trial:
             notices = [result.forecast.text, *result.notices]

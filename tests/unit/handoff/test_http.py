@@ -95,6 +95,10 @@ async def test_the_form_submits_and_says_why_not(ada: httpx.AsyncClient) -> None
     assert "has room for it now" in trial.text
     done = await ada.post("new", data=fields)
     assert done.status_code == 303
+    changed = await ada.post("new", data=fields | {"retries": "1"})
+    assert changed.status_code == 409
+    assert "sent before with other values" in changed.text
+    assert 'name="key" value="f"' not in changed.text
     assert (await ada.get(done.headers["Location"].removeprefix(PREFIX))).status_code == 200
 
 

@@ -34,6 +34,8 @@ MOST_GROUPS: Final = 17
 """Groups of workers; with the head they are Kueue's 18 kinds of pods."""
 SUBMITTER: Final = {"cpu": "200m", "memory": "300Mi"}
 """What the pod takes that only hands the program to the cluster; it counts in the quota."""
+CLUSTER_SECONDS: Final = 10
+"""How long the pods of the Ray cluster outlive the run: they hold its GPUs, which Kueue has given to others."""
 ELASTIC: Final = "kueue.x-k8s.io/elastic-job"
 _FETCH: Final = "fetch"
 
@@ -100,7 +102,7 @@ def build_ray_job(catalog: Catalog, plan: Plan, site: Site) -> dict[str, Any]:
             "entrypoint": shlex.join(runner_command("run")),
             "submissionMode": "K8sJobMode",
             "shutdownAfterJobFinishes": True,
-            "ttlSecondsAfterFinished": int(site.settings.keep.objects.total_seconds()),
+            "ttlSecondsAfterFinished": CLUSTER_SECONDS,
             "activeDeadlineSeconds": int(plan.max_duration.total_seconds()) + 900,
             "backoffLimit": plan.request.retries,
             "submitterPodTemplate": _submitter(catalog, plan, site),

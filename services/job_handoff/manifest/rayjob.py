@@ -35,7 +35,7 @@ MOST_GROUPS: Final = 17
 SUBMITTER: Final = {"cpu": "200m", "memory": "300Mi"}
 """What the pod takes that only hands the program to the cluster; it counts in the quota."""
 CLUSTER_SECONDS: Final = 10
-"""How long the pods of the Ray cluster outlive the run: they hold its GPUs, which Kueue has given to others."""
+"""How long the pods of a Ray cluster outlive the run: they hold GPUs that Kueue counts as free."""
 ELASTIC: Final = "kueue.x-k8s.io/elastic-job"
 _FETCH: Final = "fetch"
 

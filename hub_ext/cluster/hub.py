@@ -32,6 +32,7 @@ from .kinds import Kind
 from .offer import Offer, Rules, View, judge
 from .phases import Milestones, note, split
 from .pods import Pod
+from .queueing import judge_end
 from .scheduling import has_failed
 from .starts import Outcome, Subject, record
 from .state import ClusterState
@@ -186,7 +187,7 @@ class Start:
         cluster, pod = self._cluster, self._pod()
         if pod is None:
             if self._last and (Kind.PODS, self._at[0]) in cluster.watch.snapshot().visible:
-                return nature.wait(WaitReason.DELETED, fatal=True)
+                return judge_end(self._last) or nature.wait(WaitReason.DELETED, fatal=True)
             return self._held_up or explain(None, (), Around(now=cluster.clock()))
         snapshot, events = cluster.watch.snapshot(), cluster.watch.events(pod.uid)
         # Looking at all nodes costs: it is only of use once the scheduler has found none.

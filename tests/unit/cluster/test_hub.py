@@ -233,6 +233,18 @@ def test_a_pod_that_is_gone_ends_its_start(hub: HubCluster, workspace: Workspace
     assert (start.look().reason, start.look().fatal) == (WaitReason.DELETED, True)
 
 
+def test_a_pod_that_was_preempted_is_so_after_it_is_gone(hub: HubCluster, workspace: Workspace) -> None:
+    start = begun(hub, workspace)
+    hub.state.seen(Kind.PODS, "hub")
+    target = condition("TerminationTarget", reason="Preempted", message="Preempted to accommodate a workload")
+    ending = manifest(status={"conditions": [target]})
+    ending["metadata"] |= {"deletionTimestamp": at(1), "deletionGracePeriodSeconds": 30}
+    seen(hub, ending)
+    assert start.look().reason is WaitReason.PREEMPTED
+    hub.watch._drop(Kind.PODS, "hub/jupyter-ada")
+    assert start.look().reason is WaitReason.PREEMPTED
+
+
 def test_what_keeps_the_pod_from_being_made_is_told_meanwhile(hub: HubCluster, workspace: Workspace) -> None:
     start = begun(hub, workspace)
     start.hold_up(explain(Answer(code=500, message='failed calling webhook "m.example.org": refused')))

@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -24,7 +24,7 @@ from typing import Any
 import httpx
 import jupyterhub
 
-from tests.devcluster.waiting import until
+from tests.devcluster.waiting import PATIENCE_SECONDS, until
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CONFIG = Path(__file__).parent / "jupyterhub_config.py"
@@ -81,13 +81,27 @@ class Hub:
         by: str = "configure",
         failure_limit: int = 3,
         traits: Mapping[str, Any] | None = None,
+        services: Sequence[Mapping[str, Any]] = (),
+        oauth: Mapping[str, Any] | None = None,
+        port: int = 0,
         env: Mapping[str, str] | None = None,
     ) -> None:
+        """Make a hub.
+
+        Parameters
+        ----------
+        services
+            Those of the bundle that it runs, in the words of `Managed`.
+        oauth
+            Traits of `GenericOAuthenticator`: people sign in there, and not by any password.
+        port
+            0 takes any free one.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.log_file = folder / "hub.log"
         self.token = secrets.token_hex(16)
-        self.base = f"http://127.0.0.1:{free_port()}/base/hub"
+        self.base = f"http://127.0.0.1:{port or free_port()}/base/hub"
         greeter_url = f"http://127.0.0.1:{free_port()}"
         self.greeter = f"{greeter_url}/base/services/greeter/"
         """Where `tests.hub.greeter` is."""
@@ -99,6 +113,8 @@ class Hub:
             "by": by,
             "failure_limit": failure_limit,
             "traits": dict(traits or {}),
+            "services": list(services),
+            "oauth": dict(oauth or {}),
             "token": self.token,
             "url": self.base.removesuffix("/base/hub"),
             "base_url": "/base/",
@@ -151,7 +167,7 @@ class Hub:
         """End the process; the workspaces stay."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
-            self._process.wait(timeout=30)
+            self._process.wait(timeout=PATIENCE_SECONDS)
 
     @property
     def log(self) -> str:

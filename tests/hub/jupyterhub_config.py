@@ -7,6 +7,7 @@ from jupyterhub.proxy import Proxy
 
 from hub_ext import configure
 from hub_ext.managed import Managed, hub_roles, hub_service
+from hub_ext.sign_in import groups_of
 from tests.hub.greeter import RIGHTS
 
 hub = json.loads(os.environ["HUB"])
@@ -29,8 +30,9 @@ class NoProxy(Proxy):
         return dict(self._routes)
 
 
+c.JupyterHub.base_url = hub["base_url"]
 if hub["by"] == "configure":
-    configure(c, catalog=hub["catalog"])
+    configure(c, catalog=hub["catalog"], services=[Managed(**one) for one in hub["services"]])
 else:  # as the chart does it: `hub.config.JupyterHub.spawner_class`, and empty values for many traits
     import z2jh  # noqa: F401
 
@@ -63,7 +65,6 @@ c.Spawner.consecutive_failure_limit = hub["failure_limit"]
 
 c.JupyterHub.proxy_class = NoProxy
 c.JupyterHub.bind_url = c.JupyterHub.hub_bind_url = hub["url"]
-c.JupyterHub.base_url = hub["base_url"]
 c.JupyterHub.db_url = f"sqlite:///{hub['folder']}/jupyterhub.sqlite"
 c.JupyterHub.cookie_secret_file = f"{hub['folder']}/cookie_secret"
 c.JupyterHub.cleanup_servers = False
@@ -71,8 +72,20 @@ c.JupyterHub.allow_named_servers = True
 
 c.JupyterHub.authenticator_class = "dummy"
 c.Authenticator.allow_all = True
-c.JupyterHub.services = [{"name": "tests", "api_token": hub["token"]}]
-c.JupyterHub.load_roles = [
+c.Authenticator.admin_users = {"root"}
+if hub["oauth"]:  # as helm-values/layers/oidc.yaml has it
+    c.JupyterHub.authenticator_class = "generic-oauth"
+    c.Authenticator.enable_auth_state = True
+    c.Authenticator.manage_groups = True
+    c.Authenticator.refresh_pre_spawn = True
+    c.Authenticator.auth_refresh_age = 300
+    c.CryptKeeper.keys = ["0" * 64]
+    c.GenericOAuthenticator.update(hub["oauth"])
+    c.GenericOAuthenticator.scope = ["openid", "profile", "email"]
+    c.GenericOAuthenticator.username_claim = "preferred_username"
+    c.GenericOAuthenticator.auth_state_groups_key = groups_of("oauth_user.groups")
+c.JupyterHub.services.append({"name": "tests", "api_token": hub["token"]})
+c.JupyterHub.load_roles.append(
     {
         "name": "tests",
         "services": ["tests"],
@@ -87,8 +100,11 @@ c.JupyterHub.load_roles = [
             "read:services",
         ],
     }
-]
+)
 
-greeter = Managed(name="greeter", url=hub["greeter_url"], settings={"greeting": "Hello from the settings"})
-c.JupyterHub.services.append(hub_service(greeter, "tests.hub.greeter", RIGHTS, catalog=hub["catalog"]))
-c.JupyterHub.load_roles += hub_roles([RIGHTS])
+if not hub["services"]:
+    greeter = Managed(
+        name="greeter", url=hub["greeter_url"], settings={"greeting": "Hello from the settings"}
+    )
+    c.JupyterHub.services.append(hub_service(greeter, "tests.hub.greeter", RIGHTS, catalog=hub["catalog"]))
+    c.JupyterHub.load_roles.extend(hub_roles([RIGHTS]))

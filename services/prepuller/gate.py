@@ -63,8 +63,8 @@ def judge(status: Mapping[str, Any], question: Question) -> Verdict:
     asked = [one for one in status["images"] if one["required"] and _is_asked(one, question)]
     if not asked:
         return Verdict(outcome=Outcome.FAILED, lines=("the catalog wants no such image there",))
-    missing = [one for one in asked if one["warm"] < ceil(round(question.least * one["nodes"], 9))]
-    empty = [one for one in asked if one["nodes"] == 0]
+    missing = [one for one in asked if one["warm"] < ceil(round(question.least * _able(one), 9))]
+    empty = [one for one in asked if _able(one) == 0]
     warnings = tuple(_warnings(asked, status))
     if not missing and len(empty) < len(asked):
         return Verdict(outcome=Outcome.READY, warnings=warnings)
@@ -72,6 +72,11 @@ def judge(status: Mapping[str, Any], question: Question) -> Verdict:
     lines = tuple(_line(one, fatal) for one in missing or empty)
     stuck = any(one["image"] in fatal or ALL_IMAGES in fatal for one in missing)
     return Verdict(outcome=Outcome.FAILED if stuck else Outcome.WAITING, lines=lines, warnings=warnings)
+
+
+def _able(image: Mapping[str, Any]) -> int:
+    """Count the nodes that could have the image by now."""
+    return int(image["nodes"]) - int(image["blocked"])
 
 
 def _is_asked(image: Mapping[str, Any], question: Question) -> bool:
@@ -83,7 +88,7 @@ def _line(image: Mapping[str, Any], fatal: Mapping[str, Mapping[str, Any]]) -> s
     place = f" in {image['pool']}" if image["pool"] else ""
     problem = fatal.get(image["image"]) or fatal.get(ALL_IMAGES)
     why = f": {problem['reason']}. {TEXTS[Reason(problem['reason'])]}" if problem else ""
-    return f"{image['image']}{place}: warm on {image['warm']} of {image['nodes']} nodes{why}"
+    return f"{image['image']}{place}: warm on {image['warm']} of {_able(image)} nodes{why}"
 
 
 def _warnings(asked: list[Any], status: Mapping[str, Any]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from .picture import Picture
 from .places import closed
 from .plan import Plan
 from .pods import Step
-from .reasons import TEXTS, Blame, State
+from .reasons import BLAMES, TEXTS, Blame, State
 from .settings import Limits
 from .troubles import Trouble, Troubles
 from .wants import Tier, Use, Want
@@ -39,6 +39,8 @@ class Warmth:
     """Nodes by what is known, of those that take workspaces now."""
     away: int
     """Nodes of the pool that take nothing now."""
+    blocked: int
+    """Of the others, those where it failed by the node's own fault: it is full, or refuses pods."""
     usual_seconds: int | None
     """Median of the pulls that were seen in this pool, else anywhere; None if none was."""
     pulls: int
@@ -67,6 +69,7 @@ class Warmth:
             "nodes": self.nodes,
             "states": {state.value: number for state, number in self.states.items()},
             "away": self.away,
+            "blocked": self.blocked,
             "usualSeconds": self.usual_seconds,
             "bytes": self.bytes,
         }
@@ -164,13 +167,14 @@ def _warmths(picture: Picture) -> Iterable[Warmth]:
     times = _times(picture)
     for (pool, want), why in uses.items():
         nodes: dict[State, list[str]] = {}
-        away = 0
+        away = blocked = 0
         seconds: list[float] = []
         for node in picture.layout.pools[pool]:
             sight = picture.sights.get((want, node))
             seconds += times.get((want, node), ())
             if sight is not None and node in open_nodes:
                 nodes.setdefault(sight.state, []).append(node)
+                blocked += sight.reason is not None and BLAMES[sight.reason] is Blame.NODE
             elif sight is not None:
                 away += 1
         seconds = seconds or [one for (key, _), found in times.items() if key == want for one in found]
@@ -183,6 +187,7 @@ def _warmths(picture: Picture) -> Iterable[Warmth]:
             warm_nodes=tuple(nodes.get(State.PULLED, ())),
             cold_nodes=tuple(name for state in _COLD for name in nodes.get(state, ())),
             away=away,
+            blocked=blocked,
             usual_seconds=round(median(seconds)) if seconds else None,
             pulls=len(seconds),
             bytes=picture.sizes.get(want),

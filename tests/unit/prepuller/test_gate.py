@@ -20,6 +20,7 @@ def image(warm: int, nodes: int, **more: Any) -> dict[str, Any]:
         "warm": warm,
         "nodes": nodes,
         "away": 0,
+        "blocked": 0,
         **more,
     }
 

@@ -12,10 +12,13 @@ import pytest
 from hub_ext.catalog.model import Catalog
 from hub_ext.cluster.starts import Outcome, StartRecord
 from services.prepuller.benefit import count_starts, is_near
+from services.prepuller.gate import Outcome as GateOutcome
+from services.prepuller.gate import Question, judge
 from services.prepuller.plan import Plan
 from services.prepuller.pods import PullPod, Step
 from services.prepuller.reasons import BLAMES, Blame, Hold, Reason, Removal
 from services.prepuller.settings import Seats, Settings
+from services.prepuller.summary import summarize
 from services.prepuller.wants import make_want
 from tests.unit.prepuller import world
 
@@ -228,6 +231,22 @@ def test_success_ends_a_row_of_failures() -> None:
 @pytest.mark.parametrize("reason", Reason)
 def test_every_reason_is_put_down_to_something(reason: Reason) -> None:
     assert BLAMES[reason] in Blame
+
+
+def test_a_release_does_not_wait_for_a_node_that_is_full() -> None:
+    """Four of five nodes are warm, and the fifth holds as many pods as it may."""
+    cluster, catalog = world.Cluster(*nodes(5)), catalog_of(["base"])
+    cluster.pods = {f"p{one}": pod_of("base", f"n{one}") for one in range(4)}
+    cluster.pods["full"] = pod_of("base", "n4", step=Step.WAITING)
+    given = world.settings()
+    waiting = summarize(cluster.picture_of(catalog), cluster.plan(catalog), cluster.troubles, given.limits)
+    assert judge(waiting.as_dict(), Question(least=1)).outcome is GateOutcome.WAITING
+    cluster.now += given.limits.scheduling_wait + timedelta(seconds=1)
+    cluster.plan(catalog)
+    told = summarize(cluster.picture_of(catalog), cluster.plan(catalog), cluster.troubles, given.limits)
+    verdict = judge(told.as_dict(), Question(least=1))
+    assert verdict.outcome is GateOutcome.READY
+    assert ["n4: no-room on n4" in text for text in verdict.warnings] == [True]
 
 
 KEEP = {"after": "1h"}

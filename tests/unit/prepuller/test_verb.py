@@ -142,7 +142,7 @@ class _Service(BaseHTTPRequestHandler):
 def status(warm: int) -> dict[str, Any]:
     one = {"image": IMAGE, "pool": "gpu", "profiles": ["p@1"], "required": True, "warm": warm, "nodes": 2}
     return {
-        "images": [{**one, "away": 0, "states": {"pulled": warm}, "usualSeconds": 90}],
+        "images": [{**one, "away": 0, "blocked": 0, "states": {"pulled": warm}, "usualSeconds": 90}],
         "problems": [],
     }
 

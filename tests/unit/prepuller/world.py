@@ -129,6 +129,11 @@ class Cluster:
         self.unneeded = note_unneeded(picture, self.unneeded)
         return picture
 
+    def picture_of(self, catalog: Catalog) -> Picture:
+        """Look with the settings that come with the prepuller."""
+        given = settings()
+        return self.picture(desire(catalog, given, today=TODAY), given)
+
     def plan(self, catalog: Catalog | Desired, given: Settings | None = None, **starts: Any) -> Plan:
         """Judge as the service does: note what failed, then decide."""
         chosen = given or settings()

@@ -8,7 +8,7 @@ import re
 from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import SignIn
-from tests.browser.pages import LabPages
+from tests.browser.pages import HubPages, LabPages
 from tests.demo.hub import NAMESPACE, Hub
 from tests.demo.users import ADA, VERA
 from tests.devcluster.waiting import until
@@ -87,7 +87,7 @@ def test_save_and_stop_saves_what_is_open_and_keeps_the_volume(sign_in: SignIn, 
 
     press(lab, re.compile("^Save and stop"))
 
-    wait_until_stopped(hub, ADA.name)
+    wait_until_stopped(hub, pages, ADA.name)
     after = claims(hub)
     assert after
     assert {claim: after.get(claim) for claim in before} == before

@@ -35,7 +35,7 @@ REPORT_SECONDS = 1
 MESSAGES: dict[str, type[Message]] = {"report": Report, "keep": Keep, "stop": Stop, "saved": Saved}
 BUTTONS = (
     Button(act=Act.KEEP, label="Keep 1 h", seconds=3600, text="2 left today"),
-    Button(act=Act.SAVE_STOP, label="Save & stop"),
+    Button(act=Act.SAVE_STOP, label="Save and stop"),
     Button(act=Act.STOP, label="Stop"),
 )
 

@@ -48,16 +48,17 @@ def claims(hub: Hub) -> dict[str, str]:
     return {item["metadata"]["name"]: item["spec"].get("volumeName", "") for item in listed["items"]}
 
 
-def wait_until_stopped(hub: Hub, user: str) -> None:
+def wait_until_stopped(hub: Hub, pages: HubPages, user: str) -> None:
+    """The pod is gone, and the hub offers to start a workspace again."""
+    selector = f"--selector=hub.jupyter.org/username={user}"
+
     def missing() -> str | None:
-        pods = hub.cluster.kubectl(
-            "get",
-            "pods",
-            f"--namespace={NAMESPACE}",
-            f"--selector=hub.jupyter.org/username={user}",
-            "-o=name",
-        )
-        return pods.strip() or None
+        pods = hub.cluster.kubectl("get", "pods", f"--namespace={NAMESPACE}", selector, "--output=name")
+        if pods.strip():
+            return pods
+        pages.page.goto(f"{hub.url}/hub/home")
+        offered = pages.page.get_by_role("button", name="Start My Server").is_visible()
+        return None if offered else "no button to start a workspace"
 
     until(missing, what=f"the end of {user}'s workspace", check=hub.check)
 

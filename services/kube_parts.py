@@ -40,8 +40,8 @@ class Listing:
 def api_path(api_version: str, plural: str, *parts: str, namespace: str = "") -> str:
     """Write a path: ``api_path("batch/v1", "jobs", "train", namespace="team")``.
 
-    `parts` are the name and the subresource, if any. Each is escaped; raises `ValueError` for an empty one and
-    for those that would lead elsewhere.
+    `parts` are the name and the subresource, if any. Each is escaped; raises `ValueError` for an empty one
+    and for those that would lead elsewhere.
     """
     root = ["api" if "/" not in api_version else "apis", *api_version.split("/")]
     where = ["namespaces", namespace] if namespace else []

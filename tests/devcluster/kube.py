@@ -53,7 +53,11 @@ class KubeCluster:
 
     def apply(self, *documents: Mapping[str, Any] | Path, timeout: float = PATIENCE_SECONDS) -> None:
         """Server-side apply objects, or files of them, in the given order; raises `CommandFailedError`."""
-        apply = ("apply", "--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}")
+        apply = (
+            *("apply", "--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}"),
+            # By default half a minute decides whether the schemas, megabytes of them, are there.
+            f"--request-timeout={PATIENCE_SECONDS}s",
+        )
         objects: list[Mapping[str, Any]] = []
         for document in (*documents, None):
             if isinstance(document, Mapping):

@@ -48,6 +48,8 @@ KEPT_KINDS = ("bin", "images", "manifests", "headers", "driver", "node", "venvs"
 UNUSED_DAYS = 30
 KEPT_OF_A_NAME = 4
 """The newest and the oldest Kubernetes, each for two states of the checkout."""
+KEPT_ENVIRONMENTS = 2
+"""Of Python: one for each of two checkouts. They are large."""
 
 
 def all_steps() -> dict[str, Step]:
@@ -108,7 +110,8 @@ def prune() -> int:
         before = cache.size_bytes(cache.cache_root())
         cache.remove(cache.scratch())
         for kind in KEPT_KINDS:
-            cache.drop_unused(kind, days=UNUSED_DAYS, keep=KEPT_OF_A_NAME)
+            keep = KEPT_ENVIRONMENTS if kind == "venvs" else KEPT_OF_A_NAME
+            cache.drop_unused(kind, days=UNUSED_DAYS, keep=keep)
         for layout in (cache.cache_root() / "images").glob("*/*"):
             rootfs.share_blobs(layout)
         return before - cache.size_bytes(cache.cache_root())

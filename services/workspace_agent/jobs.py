@@ -65,7 +65,8 @@ def page_of(said: str) -> str | None:
     """The page that the command's JSON names, if it is one of HTTP or of this hub."""
     result = _read(said).get("result")
     url = result.get("url") if isinstance(result, dict) else None
-    return url if isinstance(url, str) and url.startswith(("/", "https://", "http://")) else None
+    good = isinstance(url, str) and url.startswith(("/", "https://", "http://")) and not url.startswith("//")
+    return url if good else None
 
 
 def problem_of(said: str, complaint: str, path: str) -> str:

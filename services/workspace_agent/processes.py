@@ -10,7 +10,7 @@ Pure: no clock, no system calls.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hub_ext.protocol import Origin
 
@@ -97,26 +97,15 @@ def measure(
     found = []
     for stat in now.values():
         origin, owner = origin_of(stat, now, roots)
-        known = _same(earlier.get(stat.pid), stat)
         own, reaped, io_bytes = None, 0.0, None
-        if seconds > 0 and known:
-            own = max(stat.cpu_seconds - known.cpu_seconds, 0) / seconds
-            grown = stat.children_seconds - known.children_seconds
+        since = _same(earlier.get(stat.pid), stat) or _born(stat, begun)
+        if seconds > 0 and since:
+            own = max(stat.cpu_seconds - since.cpu_seconds, 0) / seconds
+            grown = stat.children_seconds - since.children_seconds
             reaped = max(grown - ended.get(stat.pid, 0), 0) / seconds
-            io_bytes = _difference(known.io_bytes, stat.io_bytes)
-        elif seconds > 0 and stat.started >= begun - CLOCK_SECONDS:
-            own, reaped, io_bytes = stat.cpu_seconds / seconds, stat.children_seconds / seconds, stat.io_bytes
-        found.append(
-            Use(
-                stat=stat,
-                origin=origin,
-                owner=owner,
-                own=own,
-                reaped=reaped,
-                io_bytes=io_bytes,
-                foreground=_in_foreground(stat, owner, roots),
-            )
-        )
+            io_bytes = _difference(since.io_bytes, stat.io_bytes)
+        use = Use(stat=stat, origin=origin, owner=owner, own=own, reaped=reaped, io_bytes=io_bytes)
+        found.append(replace(use, foreground=_in_foreground(stat, owner, roots)))
     return tuple(found)
 
 
@@ -179,6 +168,13 @@ def _leads_to(server: int, table: Mapping[int, Stat], pid: int) -> bool:
 def _same(known: Stat | None, stat: Stat) -> Stat | None:
     """The earlier entry, if it is of the same process and not of one that had its number."""
     return known if known and abs(known.started - stat.started) < CLOCK_SECONDS else None
+
+
+def _born(stat: Stat, begun: float) -> Stat | None:
+    """A process at its start, if that was in the window; None for one that was overlooked before."""
+    if stat.started < begun - CLOCK_SECONDS:
+        return None
+    return replace(stat, cpu_seconds=0, children_seconds=0, io_bytes=None if stat.io_bytes is None else 0)
 
 
 def _ended(earlier: Mapping[int, Stat], now: Mapping[int, Stat]) -> dict[int, float]:

@@ -32,7 +32,16 @@ def test_the_command_names_the_page() -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["", "no JSON", "[]", "{}", '{"result": null}', '{"result": {"url": "javascript:alert(1)"}}']
+    "said",
+    [
+        "",
+        "no JSON",
+        "[]",
+        "{}",
+        '{"result": null}',
+        '{"result": {"url": "javascript:alert(1)"}}',
+        '{"result": {"url": "//elsewhere.example"}}',
+    ],
 )
 def test_no_page_is_no_page(said: str) -> None:
     assert page_of(said) is None

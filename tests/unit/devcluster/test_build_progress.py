@@ -68,7 +68,10 @@ def test_without_a_terminal_there_is_one_line_for_each_change_and_none_for_time_
     assert stream.getvalue().splitlines() == [line(state(Change.STARTED)), line(state(Change.FINISHED))]
 
 
-def test_on_a_terminal_finished_steps_stay_and_names_are_not_taken_for_markup() -> None:
+def test_on_a_terminal_finished_steps_stay_and_names_are_not_taken_for_markup(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")  # one that can do nothing shows nothing that changes
     stream = io.StringIO()
     with live(Console(file=stream, force_terminal=True, width=100)) as report:
         report(state(Change.TICK))

@@ -1,15 +1,13 @@
-"""Kueue, JobSet, Trainer and KubeRay on a cluster of their own: what is queued, admitted and accepted."""
+"""Kueue, JobSet, Trainer and KubeRay: what is queued, admitted and accepted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.devcluster.addons.registry import Registry
 from tests.devcluster.build import ensure_image
-from tests.devcluster.client import running
 from tests.devcluster.cluster import Cluster
 from tests.devcluster.errors import CommandFailedError
 from tests.nodes.acting import wait_while
@@ -19,10 +17,8 @@ QUEUE = {"kueue.x-k8s.io/queue-name": "batch"}
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    """A cluster in which pods are created only while Kueue answers; so it is not the other tests' one."""
-    with running("nodes-batch", like="test-batch") as cluster:
-        yield cluster
+def cluster(batch_cluster: Cluster) -> Cluster:
+    return batch_cluster
 
 
 @pytest.fixture(scope="module")

@@ -66,7 +66,8 @@ class Cluster:
             if kind in REQUIRED:
                 raise
             return None
-        return None if found is None else found | {"kind": kind}
+        # KubeRay gives the Job that hands a program to Ray the name of the RayJob itself.
+        return None if found is None or (kind == "Job" and _is_part(found)) else found | {"kind": kind}
 
     async def runs(self, user: str | None = None) -> tuple[dict[str, Any], ...]:
         """List the objects of runs, of one user or of all, each with its `kind`; Jobs of schedules too."""

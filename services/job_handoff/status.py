@@ -254,12 +254,11 @@ def _pod_cause(pod: Pod) -> tuple[RunReason, str, str] | None:
     for container in pod.containers:
         if container.state == "terminated" and container.reason == "OOMKilled":
             return RunReason.OUT_OF_MEMORY, "", container.message
-    for container in pod.containers:
-        if found := texts.read_word(container.message):
-            return found
     ended = next((one for one in pod.containers if _has_failed(one)), None)
     if ended is None:
         return None
+    if found := texts.read_word(ended.message):
+        return found
     return RunReason.PROGRAM_FAILED, f"exit status {ended.exit_code}", ended.message
 
 

@@ -232,6 +232,16 @@ async def test_a_schedule_is_paused_and_removed(world: World) -> None:
     assert world.kube.all_for_test("cronjobs") == []
 
 
+async def test_a_run_on_ray_is_not_taken_for_the_job_that_hands_it_over(world: World) -> None:
+    run = await submit(world, profile="ray")
+    owner = {"kind": "RayJob", "name": run, "uid": "r", "controller": True}
+    labels = {"gpu-workspaces.jupyter.org/job": run, "gpu-workspaces.jupyter.org/user": "ada"}
+    metadata = {"name": run, "namespace": "runs", "labels": labels, "ownerReferences": [owner]}
+    world.kube.put_for_test({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {}})
+    assert (await look(world, run)).record.kind == "rayjob"
+    assert [one.record.kind for one in await world.service.board.mine(ADA)] == ["rayjob"]
+
+
 async def test_everyone_s_runs_are_for_admins_and_nothing_of_others_is_listed(world: World) -> None:
     run = await submit(world)
     assert [one.record.id for one in await world.service.board.everyones()] == [run]

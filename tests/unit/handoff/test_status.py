@@ -257,6 +257,22 @@ def test_every_reason_has_a_sentence() -> None:
     assert "(kernels: python3)" in sentence(RunReason.KERNEL_MISSING, "kernels: python3")
 
 
+def test_of_several_pods_the_one_that_failed_says_why() -> None:
+    well = {
+        "exitCode": 0,
+        "message": json.dumps({"reason": "succeeded"}),
+        "startedAt": STAMP,
+        "finishedAt": STAMP,
+    }
+    pods = (
+        ended(3, word={"reason": "program-failed", "exit": 3}),
+        pod("Succeeded", "run-x-2", terminated=well),
+    )
+    failed = obj("TrainJob", {"conditions": [condition("Failed", reason="JobsFailed")]})
+    status = judge(Observed(obj=failed, now=NOW, pods=pods))
+    assert (status.reason, "exit status 3" in status.text) == ("program-failed", True)
+
+
 def test_a_new_pod_decides_over_an_old_one() -> None:
     first, second = ended(1), pod(name="run-x-2")
     running = judge(Observed(obj=obj(), now=NOW, workload=workload(*ADMITTED), pods=(first, second)))

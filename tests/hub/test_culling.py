@@ -133,7 +133,8 @@ def hub(
         notebook_port=notebook_port,
         services=[service],
     )
-    hub.culler = f"{service['url']}/base/services/{NAME}/"
+    # Visitors are sent there for its pages, as the proxy would send them.
+    hub.culler = hub.greeter = f"{service['url']}/base/services/{NAME}/"
     hub.start()
     try:
         until(lambda: _silence(hub), what="the culler to answer", timeout=PATIENCE_SECONDS)

@@ -132,6 +132,8 @@ The hub is ready: {hub.url}
   2. In a notebook: import os; os.environ["NVIDIA_VISIBLE_DEVICES"] is the slice that the device plugin gave.
   3. Sign in as {VERA.name} in a private window: the full card is greyed out and says why.
   4. File, Hub Control Panel, Stop My Server; start again: your files are still there.
+  5. Services, in the hub's menu: what happens to idle workspaces and why, runs, and images on nodes. A "Short
+     session" is warned one minute after its start.
 
   kubectl: KUBECONFIG={hub.cluster.kubeconfig} {hub.cluster.programs["kubectl"]} get pods -A
   logs:    {hub.cluster.logs_dir}

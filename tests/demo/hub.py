@@ -18,6 +18,7 @@ import httpx
 import yaml
 
 from tests.demo.proxy import ensure_proxy
+from tests.demo.services import NAMESPACE, start_list, write_kubeconfig
 from tests.devcluster import cache
 from tests.devcluster.addons.registry import Registry
 from tests.devcluster.build import ensure_image
@@ -27,8 +28,9 @@ from tests.devcluster.host import run
 from tests.devcluster.processes import Process
 from tests.devcluster.waiting import until
 
+__all__ = ["FOLDER", "IMAGE", "NAMESPACE", "PROXY_ID", "Hub", "check_listener", "running_hub"]
+
 FOLDER = Path(__file__).parent
-NAMESPACE = "workspaces"
 ACCOUNT = "hub"
 IMAGE = "notebook"
 PROXY_ID = "proxy.pid"
@@ -82,12 +84,16 @@ def running_hub(
         "hub_url": f"http://{cluster.host_address}:{cluster.port('hub')}",
         "namespace": NAMESPACE,
         "proxy": [str(shutil.which("node")), str(ensure_proxy())],
+        # What is added is broken on purpose, or slow: nobody is to fetch it ahead.
+        "services": start_list(
+            cluster, folder, skip=[one["name"] for one in (more or {}).get("profiles", [])]
+        ),
         "proxy_api_url": f"http://127.0.0.1:{cluster.port('proxy-api')}",
         "url": url,
     }
     environment = {
         "DEMO": json.dumps(settings),
-        "KUBECONFIG": str(_write_kubeconfig(cluster, folder)),
+        "KUBECONFIG": str(write_kubeconfig(cluster, folder, ACCOUNT)),
         "PYTHONPATH": str(FOLDER.parents[1]),
     }
     config = FOLDER / "jupyterhub_config.py"
@@ -126,18 +132,6 @@ def _write_catalog(cluster: Cluster, folder: Path, more: Mapping[str, Any]) -> P
         catalog[key] = [*catalog[key], *part] if isinstance(part, list) else {**catalog[key], **part}
     path = folder / "catalog.yaml"
     path.write_text(yaml.safe_dump(catalog, sort_keys=False))
-    return path
-
-
-def _write_kubeconfig(cluster: Cluster, folder: Path) -> Path:
-    """A kubeconfig of the hub's own account."""
-    config = json.loads(cluster.kubectl("config", "view", "--raw", "--output=json"))
-    token = cluster.kubectl("create", "token", ACCOUNT, f"--namespace={NAMESPACE}", "--duration=48h").strip()
-    for user in config["users"]:
-        user["user"] = {"token": token}
-    path = folder / "kubeconfig"
-    path.touch(mode=0o600)
-    path.write_text(json.dumps(config))
     return path
 
 

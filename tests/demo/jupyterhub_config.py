@@ -7,12 +7,16 @@ import json
 import os
 
 from hub_ext import configure
+from hub_ext.managed import Managed
 from tests.demo.users import USERS
 
 demo = json.loads(os.environ["DEMO"])
 c = get_config()  # type: ignore[name-defined]  # noqa: F821 - JupyterHub puts it here
 
-configure(c, catalog=demo["catalog"])
+configure(c, catalog=demo["catalog"], services=[Managed(**one) for one in demo["services"]])
+c.JupyterHub.load_roles.append(
+    {"name": "operators", "users": [USERS[0].name], "scopes": ["access:services!service=prepuller"]}
+)
 c.KubeSpawner.namespace = demo["namespace"]
 # As Zero to JupyterHub sets it: the restricted level of pod security asks for it.
 c.KubeSpawner.uid = 1000

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.demo.hub import IMAGE
 from tests.demo.proxy import ensure_proxy
+from tests.demo.services import TOOL
 from tests.devcluster import build, cache
 from tests.devcluster.addon import load_addons
 from tests.devcluster.bringup import NODE_TOOLS, wanted_programs
@@ -50,7 +51,7 @@ def prepare(spec: ClusterSpec, *also: str) -> None:
 
 
 def _wanted(spec: ClusterSpec) -> list[str]:
-    return [*wanted_programs(spec, load_addons(spec.addons)).values(), f"image:{IMAGE}"]
+    return [*wanted_programs(spec, load_addons(spec.addons)).values(), f"image:{IMAGE}", f"image:{TOOL}"]
 
 
 def _check_space(folder: Path) -> None:

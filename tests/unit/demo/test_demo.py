@@ -12,9 +12,13 @@ import pytest
 from hub_ext.catalog.load import examine, examine_text, load_catalog
 from hub_ext.catalog.model import Catalog, MigGpu, Pool, TimeSlicedGpu
 from hub_ext.errors import Severity
+from hub_ext.managed import declared
+from services.idle_culler.settings import CullerSettings
+from services.job_handoff.settings import HandoffSettings
 from tests.demo import preparation
 from tests.demo.__main__ import announcement, choose_port, parser
 from tests.demo.hub import FOLDER
+from tests.demo.services import SERVICES, culler_settings, handoff_settings
 from tests.demo.users import USERS
 from tests.devcluster import build
 from tests.devcluster.errors import HostError
@@ -110,3 +114,26 @@ def test_a_port_that_cannot_be_is_a_wrong_argument(port: str, capsys: pytest.Cap
     with pytest.raises(SystemExit):
         parser().parse_args(["--port", port])
     assert f"'{port}' is no number from 1 to 65535" in capsys.readouterr().err
+
+
+class Played:
+    """What the services of the demo ask of a cluster."""
+
+    host_address = "10.0.0.1"
+
+    def port(self, name: str) -> int:
+        return 20000 + len(name)
+
+
+def test_services_take_the_settings_of_the_demo(tmp_path: Path) -> None:
+    cluster = Played()
+    culler = CullerSettings.model_validate(culler_settings(tmp_path), by_alias=True, by_name=False)
+    assert culler.policy.mode.value == "act"
+    handoff = {"catalog": "catalog.yaml", **handoff_settings(cluster, tmp_path)}  # type: ignore[arg-type]
+    runner = HandoffSettings.model_validate(handoff, by_alias=True, by_name=False).runner
+    assert runner.url == "http://10.0.0.1:20011/services/job-handoff/"
+
+
+def test_every_service_of_the_demo_is_one_of_the_bundle() -> None:
+    for name in SERVICES:
+        assert declared(name)[1].name == name

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import yaml
+from prometheus_client import CollectorRegistry
 
 from hub_ext.catalog.load import load_catalog
 from hub_ext.render.documents import thaw
@@ -66,6 +67,7 @@ async def measure(cluster: Cluster, folder: Path) -> dict[str, float]:
     submitted: list[float] = []
     bare: list[float] = []
     async with await Kube.connect({"KUBECONFIG": str(cluster.kubeconfig)}) as kube:
+        world.service.registry = CollectorRegistry()
         world.service.assemble(kube, world.store)
         path = api_path("batch/v1", "jobs", namespace=NAMESPACE)
         for number in range(COUNT):

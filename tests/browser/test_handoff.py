@@ -7,8 +7,13 @@ import re
 from playwright.sync_api import expect
 
 from tests.browser.conftest import SignIn
-from tests.browser.pages import LabPages
-from tests.browser.test_lab_session import PROFILE, banner, expect_warning, press, wait_until_stopped
+from tests.browser.test_lab_session import (
+    PROFILE,
+    expect_warning,
+    press,
+    type_into_notebook,
+    wait_until_stopped,
+)
 from tests.demo.hub import Hub
 from tests.demo.users import ADA
 
@@ -18,21 +23,11 @@ CODE = (
 BUTTON = '[data-command="gpu-workspaces:run-as-job"]'
 
 
-def write_notebook(lab: LabPages, code: str) -> str:
-    """Write a cell into a new notebook without running it, and save it; returns the notebook's name."""
-    lab.new_notebook()
-    lab.page.locator(".jp-Notebook .cm-content").first.click()
-    lab.page.keyboard.insert_text(code)
-    lab.page.keyboard.press("Control+s")
-    tab = lab.page.locator(".jp-mod-current.lm-TabBar-tab[data-type=document-title]").first
-    expect(tab).not_to_have_class(re.compile("jp-mod-dirty"))
-    return tab.inner_text().strip()
-
-
 def test_a_notebook_is_handed_off_and_comes_back_executed(sign_in: SignIn, hub: Hub) -> None:
     pages = sign_in(ADA)
     lab = pages.start(PROFILE)
-    name = write_notebook(lab, CODE)
+    lab.new_notebook()
+    name = type_into_notebook(lab, CODE)  # handing it off saves it
 
     with lab.page.context.expect_page() as opened:
         lab.page.locator(f".jp-NotebookPanel-toolbar {BUTTON}").first.click()
@@ -46,7 +41,6 @@ def test_a_notebook_is_handed_off_and_comes_back_executed(sign_in: SignIn, hub: 
 
     expect_warning(lab)
     press(lab, re.compile("^Save and stop"))
-    expect(banner(lab)).to_be_visible()
     wait_until_stopped(hub, ADA.name)
 
     expect(form.locator(".jh-status .jh-state")).to_have_text("Done")

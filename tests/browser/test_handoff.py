@@ -41,7 +41,7 @@ def test_a_notebook_is_handed_off_and_comes_back_executed(sign_in: SignIn, hub: 
 
     expect_warning(lab)
     press(lab, re.compile("^Save and stop"))
-    wait_until_stopped(hub, ADA.name)
+    wait_until_stopped(hub, pages, ADA.name)
 
     expect(form.locator(".jh-status .jh-state")).to_have_text("Done")
     expect(form.locator("#log")).to_contain_text("the answer is 42")

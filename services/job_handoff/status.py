@@ -245,7 +245,8 @@ def _cause(seen: Observed, queue: QueueState, end: End) -> tuple[RunReason, str,
         if found := _pod_cause(pod):
             return found
     said = texts.read_said(seen.last_word) if seen.last_word else None
-    return said or (RunReason.FAILED, "", "")
+    # Of several pods the one that speaks may have done its part while another failed.
+    return said if said and said[0] is not RunReason.SUCCEEDED else (RunReason.FAILED, "", "")
 
 
 def _pod_cause(pod: Pod) -> tuple[RunReason, str, str] | None:

@@ -111,6 +111,11 @@ FAILED = {"conditions": [condition("Failed", reason="BackoffLimitExceeded", mess
         ),
         (Observed(obj=obj(status=FAILED), now=NOW), Phase.FAILED, "failed"),
         (
+            Observed(obj=obj(status=FAILED), now=NOW, last_word={"reason": "succeeded"}),
+            Phase.FAILED,
+            "failed",
+        ),
+        (
             Observed(
                 obj=obj(status={"conditions": [condition("Failed", reason="DeadlineExceeded")]}), now=NOW
             ),

@@ -18,7 +18,7 @@ __all__ = ["control_cluster"]
 
 FOLDER = Path(__file__).parent
 CATALOG = FOLDER / "catalog.yaml"
-TIMEOUT_SECONDS = 300
+TIMEOUT_SECONDS = 600
 """The first test waits for the cluster and the hub."""
 
 HOMES = 40

@@ -23,13 +23,14 @@ from typing import Any
 
 import httpx
 import jupyterhub
+import psutil
 
 from tests.devcluster.waiting import PATIENCE_SECONDS, until
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CONFIG = Path(__file__).parent / "jupyterhub_config.py"
-START_SECONDS = 90
-SPAWN_SECONDS = 60
+START_SECONDS = PATIENCE_SECONDS
+SPAWN_SECONDS = PATIENCE_SECONDS
 
 IS_5 = jupyterhub.version_info < (6,)
 
@@ -164,10 +165,14 @@ class Hub:
             raise AssertionError(f"the hub is not running:\n{self.log[-4000:]}")
 
     def stop(self) -> None:
-        """End the process; the workspaces stay."""
+        """End the process and what it started here; the workspaces stay."""
         if self._process is not None and self._process.poll() is None:
+            started = psutil.Process(self._process.pid).children(recursive=True)
             self._process.send_signal(signal.SIGTERM)
             self._process.wait(timeout=PATIENCE_SECONDS)
+            # A service that ended by itself just then may have been started once more than the hub knows.
+            for process in psutil.wait_procs(started, timeout=5)[1]:
+                process.kill()
 
     @property
     def log(self) -> str:
@@ -181,12 +186,14 @@ class Hub:
         self.check()
         headers = {"Authorization": f"token {self.token}"}
         content = None if body is None else json.dumps(body)
-        return httpx.request(method, f"{self.base}/api/{path}", headers=headers, content=content, timeout=60)
+        return httpx.request(
+            method, f"{self.base}/api/{path}", headers=headers, content=content, timeout=PATIENCE_SECONDS
+        )
 
     def metrics(self) -> str:
         """Give what the hub counts, in the words of Prometheus."""
         answer = httpx.get(
-            f"{self.base}/metrics", headers={"Authorization": f"token {self.token}"}, timeout=60
+            f"{self.base}/metrics", headers={"Authorization": f"token {self.token}"}, timeout=PATIENCE_SECONDS
         )
         return answer.raise_for_status().text
 
@@ -237,7 +244,7 @@ class Hub:
     @contextmanager
     def browser(self, user: str) -> Iterator[Browser]:
         """Log in."""
-        with httpx.Client(timeout=60) as client:
+        with httpx.Client(timeout=PATIENCE_SECONDS) as client:
             browser = Browser(self.base, client)
             browser.log_in(user)
             yield browser

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.devcluster.kube import KubeCluster
-from tests.devcluster.waiting import until
+from tests.devcluster.waiting import PATIENCE_SECONDS, until
 from tests.hub.harness import IS_5, Hub, checked_on, error_on, notice_on
 
 FAILURE_LIMIT = 3
@@ -229,7 +229,7 @@ def test_a_component_that_comes_back_in_time_lets_the_start_go_on(
     until(
         lambda: None if "reason=webhook-unreachable" in hub.log[before:] else hub.log[-2000:],
         what="the first attempt to fail",
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
     )
     silent_webhook()
     hub.wait_until_ready(member)
@@ -269,5 +269,5 @@ def until_not_pending(hub: Hub, user: str) -> dict[str, Any] | None:
         record = hub.server(user)
         return f"it is pending: {record}" if record and record["pending"] else None
 
-    until(missing, what=f"the start of {user}'s server to end", timeout=60)
+    until(missing, what=f"the start of {user}'s server to end", timeout=PATIENCE_SECONDS)
     return hub.server(user)

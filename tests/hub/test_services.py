@@ -11,10 +11,10 @@ from urllib.parse import urljoin, urlsplit
 import httpx
 import pytest
 
-from tests.devcluster.waiting import until
+from tests.devcluster.waiting import PATIENCE_SECONDS, until
 from tests.hub.harness import Hub
 
-SECONDS = 60
+SECONDS = PATIENCE_SECONDS
 
 
 @pytest.fixture(autouse=True)

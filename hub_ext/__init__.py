@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .config import configure
+    from .managed import Managed
     from .spawner import WorkspaceSpawner
 
-__all__ = ["WorkspaceSpawner", "configure"]
+__all__ = ["Managed", "WorkspaceSpawner", "configure"]
 
-_HOMES = {"WorkspaceSpawner": ".spawner", "configure": ".config"}
+_HOMES = {"WorkspaceSpawner": ".spawner", "configure": ".config", "Managed": ".managed"}
 
 
 def __getattr__(name: str) -> Any:

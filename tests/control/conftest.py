@@ -9,7 +9,12 @@ import pytest
 
 from tests.devcluster.kube import KubeCluster
 from tests.devcluster.objects import KWOK_ANNOTATION
-from tests.devcluster.pytest_plugin import KUBECONFIG_VARIABLE, control_cluster, namespace
+from tests.devcluster.pytest_plugin import (
+    CUT_CONNECTIONS,
+    KUBECONFIG_VARIABLE,
+    control_cluster,
+    namespace,
+)
 
 __all__ = ["control_cluster", "namespace"]
 
@@ -22,6 +27,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Bound the time, and leave out what needs played machines where somebody else's cluster is given."""
     ours = [item for item in items if item.path.is_relative_to(FOLDER)]
     for item in ours:
+        for mark in CUT_CONNECTIONS:
+            item.add_marker(mark)
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TIMEOUT_SECONDS))
     if KUBECONFIG_VARIABLE in os.environ:

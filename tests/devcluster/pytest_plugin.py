@@ -33,6 +33,13 @@ from tests.devcluster.spec import ClusterSpec, load, parse
 KUBECONFIG_VARIABLE = "GPU_WORKSPACES_KUBECONFIG"
 VERSION_VARIABLE = "DEVCLUSTER_KUBERNETES"
 
+CUT_CONNECTIONS = (
+    pytest.mark.filterwarnings("ignore:unclosed transport <_SelectorSocketTransport:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore:unclosed <socket.socket .*raddr:ResourceWarning"),
+)
+"""For tests that end watches: a TLS connection that is cut when its event loop ends cannot say goodbye. The
+garbage collector closes it, at some later time and in whichever test that falls."""
+
 
 def control_spec() -> ClusterSpec:
     """The shipped cluster file of size `control`, in the version that the environment asks for."""

@@ -9,7 +9,7 @@ import pytest
 
 from tests.devcluster.client import running
 from tests.devcluster.cluster import Cluster
-from tests.devcluster.pytest_plugin import namespace, nodes_cluster
+from tests.devcluster.pytest_plugin import CUT_CONNECTIONS, namespace, nodes_cluster
 
 __all__ = ["namespace", "nodes_cluster"]
 
@@ -20,7 +20,11 @@ TIMEOUT_SECONDS = 600
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.is_relative_to(FOLDER) and item.get_closest_marker("timeout") is None:
+        if not item.path.is_relative_to(FOLDER):
+            continue
+        for mark in CUT_CONNECTIONS:
+            item.add_marker(mark)
+        if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TIMEOUT_SECONDS))
 
 

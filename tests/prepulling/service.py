@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -97,11 +97,14 @@ async def running(
             await service.open(stack)
         found = Running(service, service.kube)
         metrics = LoopMetrics(registry)
-        tasks = [asyncio.create_task(loop.run(metrics)) for loop in service.loops()]
+        loops = service.loops()
+        tasks = [asyncio.create_task(loop.run(metrics)) for loop in loops]
         try:
             yield found
         finally:
+            for loop in loops:
+                loop.end()
+            await asyncio.wait(tasks, timeout=PATIENCE_SECONDS)
             for task in tasks:
                 task.cancel()
-                with suppress(asyncio.CancelledError):
-                    await task
+            await asyncio.gather(*tasks, return_exceptions=True)

@@ -241,12 +241,14 @@ def _cause(seen: Observed, queue: QueueState, end: End) -> tuple[RunReason, str,
         return RunReason.DEADLINE, "", ""
     if end.reason == "ValidationFailed":
         return RunReason.REFUSED, "", ""
-    for pod in reversed(seen.pods):
-        if found := _pod_cause(pod):
-            return found
+    causes = [found for pod in reversed(seen.pods) if (found := _pod_cause(pod))]
     said = texts.read_said(seen.last_word) if seen.last_word else None
     # Of several pods the one that speaks may have done its part while another failed.
-    return said if said and said[0] is not RunReason.SUCCEEDED else (RunReason.FAILED, "", "")
+    if said and said[0] is not RunReason.SUCCEEDED:
+        causes.append(said)
+    if seen.obj["kind"] == "TrainJob":  # where one of its pods fails, the others are ended
+        causes.sort(key=lambda cause: cause[0] is RunReason.ENDED_BY_CLUSTER)
+    return causes[0] if causes else (RunReason.FAILED, "", "")
 
 
 def _pod_cause(pod: Pod) -> tuple[RunReason, str, str] | None:

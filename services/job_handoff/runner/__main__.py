@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 from .client import Service
-from .common import EVERY, GIVE_UP, LOG, PATIENCE, WORK, RunError, leave_word, say
+from .common import EVERY, GIVE_UP, LOG, PATIENCE, WORK, RunError, leave_word, read_end, say
 from .program import Program, command_of, judge, kernels, memory_kills
 from .sending import Sender, restore
 from .source import fetch
@@ -80,6 +80,11 @@ def main(verb: str) -> int:
         if verb == "fetch":
             fetch(spec, service)
             return 0
+        if (earlier := read_end()) is not None:
+            sys.stdout.buffer.write(_tail())
+            say("this pod has ended before; another try needs a pod of its own")
+            leave_word(*earlier)
+            return earlier[2]
         return run(spec, service)
     except RunError as error:
         say(str(error))

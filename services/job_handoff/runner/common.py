@@ -46,3 +46,17 @@ def leave_word(reason: str, message: str, status: int) -> None:
             file.write_text(word)
         except OSError as error:
             say(f"could not leave a word: {error}")
+
+
+def read_end() -> tuple[str, str, int] | None:
+    """Read how this pod ended before, where the kubelet starts its container again; None if it may go on.
+
+    JobSet gives pods `restartPolicy: OnFailure` where a runtime says none. A program that is begun again so
+    goes on from its checkpoint while its Job, which does not retry, already fails, and is ended midway.
+    """
+    try:
+        word = json.loads(END.read_text())
+        end = str(word["reason"]), str(word["message"]), int(word["exit"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return None if end[0] == "ended-by-cluster" else end

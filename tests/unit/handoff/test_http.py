@@ -222,6 +222,18 @@ async def test_a_script_runs_in_its_files_and_leaves_results(
     assert ended.said["reason"] == "succeeded"
 
 
+async def test_a_container_that_is_started_again_does_not_begin_the_program_again(
+    ada: httpx.AsyncClient, world: World, pod: Pod
+) -> None:
+    script = "open('begun', 'x')\nprint('was here')\nraise SystemExit(3)\n"
+    run = await submitted(ada, world, {"train.py": script}, entry={"type": "script", "path": "train.py"})
+    first, second = await pod.run(run), await pod.run(run)
+    assert (first.code, first.said["reason"]) == (3, "program-failed")
+    assert (second.code, second.said) == (first.code, first.said)
+    assert "was here" in second.output
+    assert "FileExistsError" not in second.output
+
+
 @pytest.mark.parametrize(
     ("script", "reason", "code"),
     [

@@ -104,6 +104,28 @@ FAILED = {"conditions": [condition("Failed", reason="BackoffLimitExceeded", mess
             Phase.FAILED,
             "kernel-missing",
         ),
+        *(
+            (
+                Observed(
+                    obj=obj(kind, FAILED),
+                    now=NOW,
+                    pods=(ended(3), ended(143, word={"reason": "ended-by-cluster"})),
+                ),
+                Phase.FAILED,
+                reason,
+            )
+            for kind, reason in (("Job", "ended-by-cluster"), ("TrainJob", "program-failed"))
+        ),
+        (
+            Observed(
+                obj=obj("TrainJob", FAILED),
+                now=NOW,
+                pods=(ended(143, word={"reason": "ended-by-cluster"}),),
+                last_word={"reason": "program-failed", "exit": 3},
+            ),
+            Phase.FAILED,
+            "program-failed",
+        ),
         (
             Observed(obj=obj(status=FAILED), now=NOW, last_word={"reason": "source-lost", "message": "x"}),
             Phase.FAILED,

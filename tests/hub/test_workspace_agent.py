@@ -155,7 +155,10 @@ async def test_a_child_of_a_kernel_counts_for_it(workspace: Workspace) -> None:
     with workspace.worker() as worker:
         code = f"import subprocess; subprocess.Popen({worker.argv!r})"
         async with workspace.notebook.kernel(code) as kernel:
-            report = await workspace.report(lambda report: busy(kernel_of(report, kernel)))
+            # A kernel that has just begun works too; its child does so from its note on.
+            report = await workspace.report(
+                lambda report: worker.started() and worker.find(report) and busy(kernel_of(report, kernel))
+            )
             child = worker.listed(report)
     assert (child.origin, child.owner) == (Origin.KERNEL, kernel)
 
@@ -189,7 +192,8 @@ async def test_terminals_work_in_the_foreground_and_in_the_background(workspace:
         ):
             report = await workspace.report(
                 lambda report: (
-                    busy(terminal_of(report, front))
+                    all(worker.started() and worker.find(report) for worker in (one, other))
+                    and busy(terminal_of(report, front))
                     and busy(terminal_of(report, back))
                     and resting(terminal_of(report, quiet))
                 )

@@ -30,7 +30,7 @@
 
   async function refresh() {
     try {
-      const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+      const answer = await fetch(location.href, { headers: { Accept: "text/html", "X-XSRFToken": xsrf } });
       if (!answer.ok || answer.redirected) return;
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("live");
       const word = document.getElementById("find")?.value;

@@ -214,9 +214,13 @@ class LabPages:
     def __init__(self, page: Page) -> None:
         self.page = page
 
+    def reset(self) -> None:
+        """Close all that was open last, and the questions that come with it."""
+        self.page.goto(f"{self.page.url.partition('?')[0]}?reset")
+
     def new_notebook(self) -> None:
         """Open a notebook from the launcher; ends when its kernel is idle."""
-        self.page.goto(f"{self.page.url.partition('?')[0]}?reset")  # else it opens what was open last
+        self.reset()
         card = self.page.locator(".jp-LauncherCard[data-category=Notebook]").first
         with self.page.expect_websocket(lambda socket: "/channels" in socket.url) as kernel:
             card.click()

@@ -65,6 +65,7 @@ def wait_until_stopped(hub: Hub, pages: HubPages, user: str) -> None:
 
 def test_a_warning_is_put_off_by_keep(sign_in: SignIn) -> None:
     lab = sign_in(VERA).start(PROFILE)
+    lab.reset()
     status = lab.page.locator(".gw-Status-button")
     expect_warning(lab)
     expect(status).to_contain_text("Stops in")

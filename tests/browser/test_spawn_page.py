@@ -58,7 +58,7 @@ def test_a_link_fills_in_and_starts_nothing(sign_in: SignIn) -> None:
     assert "somebody else can use it up" in pages.card("Shared GPU for small experiments").inner_text()
     pages.open_link("no-such")
     expect(pages.page.get_by_text("This link cannot be followed.")).to_be_visible()
-    expect(pages.profile("Notebook without GPU")).to_be_checked()
+    expect(pages.profile("Shared GPU for small experiments")).not_to_be_checked()
 
 
 def test_another_answer_is_told_with_its_size_price_and_room(sign_in: SignIn) -> None:

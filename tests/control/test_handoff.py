@@ -37,7 +37,7 @@ from tests.control.bare import free_port
 from tests.devcluster import build
 from tests.devcluster.addons.controllers import kind_of, name_of, split
 from tests.devcluster.kube import KubeCluster
-from tests.devcluster.waiting import PATIENCE_SECONDS
+from tests.devcluster.waiting import until_met
 from tests.fakes.hub import FakeHub
 from tests.unit.handoff.conftest import ADA, CATALOG, DIGEST, NOW, SOURCE, TODAY, body
 
@@ -197,17 +197,16 @@ class Process:
             self._process = await asyncio.create_subprocess_exec(
                 *self._command, env=self._env, stdout=log, stderr=log
             )
-        deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
         async with httpx.AsyncClient() as client:
-            while True:
-                try:
-                    if (await client.get(f"{self.url}health")).is_success:
-                        return
-                except httpx.TransportError:
-                    pass
-                assert self._process.returncode is None, self._log.read_text()
-                assert asyncio.get_running_loop().time() < deadline
-                await asyncio.sleep(0.1)
+            await until_met(lambda: self._answers(client), what="the service to answer")
+
+    async def _answers(self, client: httpx.AsyncClient) -> bool:
+        assert self._process is not None
+        assert self._process.returncode is None, self._log.read_text()
+        try:
+            return (await client.get(f"{self.url}health")).is_success
+        except httpx.TransportError:
+            return False
 
     async def kill(self) -> None:
         assert self._process is not None
@@ -277,15 +276,18 @@ async def process(cluster: KubeCluster, namespace: str, tmp_path: Path) -> Async
 
 async def persistently(client: httpx.AsyncClient, method: str, path: str, **more: Any) -> httpx.Response:
     """Send as a client that does not give up: until there is an answer that is none of a broken service."""
-    while True:
+    answers: list[httpx.Response] = []
+
+    async def answered() -> bool:
         try:
             answer = await client.request(method, path, **more)
         except httpx.TransportError:
-            await asyncio.sleep(0.2)
-            continue
-        if answer.status_code < 500:
-            return answer
-        await asyncio.sleep(0.2)
+            return False
+        answers.append(answer)
+        return answer.status_code < 500
+
+    await until_met(answered, what=f"an answer to {method} {path}")
+    return answers[-1]
 
 
 @pytest.mark.usefixtures("schemas")
@@ -345,16 +347,16 @@ async def test_what_would_run_beside_the_queues_is_refused(
     pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none.test/none"}]}
     job = {"metadata": {"name": "free"}, "spec": {"suspend": True, "template": {"spec": pod}}}
     queued = {"metadata": {"name": "q", "labels": {"kueue.x-k8s.io/queue-name": "nlp"}}, "spec": job["spec"]}
-    deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
-    while True:
-        # A new policy is taken up some moments after it was created.
+
+    async def refusal() -> str:
         try:
             await kube.create(path, job, dry_run=True)
         except InvalidError as error:
-            assert "waits in a queue" in error.what  # noqa: PT017
-            break
-        assert asyncio.get_running_loop().time() < deadline
-        await asyncio.sleep(0.2)
+            return error.what
+        return ""
+
+    await until_met(refusal, what="the new policy to be taken up")
+    assert "waits in a queue" in await refusal()
     await kube.create(path, queued, dry_run=True)
     for document in documents[-2:]:
         cluster.kubectl("delete", document["kind"], document["metadata"]["name"], "--wait=false")

@@ -5,8 +5,10 @@ Shell: reads the clock and sleeps.
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from tests.devcluster.errors import NotReadyError
 
@@ -32,3 +34,16 @@ def until(
         if time.monotonic() > deadline:
             raise NotReadyError(what, timeout, last)
         time.sleep(POLL_SECONDS)
+
+
+async def until_met(condition: Callable[[], object | Awaitable[object]], *, what: str) -> None:
+    """Poll a condition, awaited or not, while the event loop goes on. Raises `NotReadyError`."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        met = condition()
+        last = await met if inspect.isawaitable(met) else met
+        if last:
+            return
+        if time.monotonic() > deadline:
+            raise NotReadyError(what, PATIENCE_SECONDS, repr(last))
+        await asyncio.sleep(POLL_SECONDS)

@@ -21,7 +21,8 @@ from services.base.loop import LoopMetrics
 from services.hub import Hub
 from services.kube import Kube
 from services.prepuller.app import PrepullerService, PrepullerSettings
-from tests.devcluster.waiting import PATIENCE_SECONDS
+from tests.devcluster.errors import NotReadyError
+from tests.devcluster.waiting import PATIENCE_SECONDS, until_met
 
 CONTEXT = Context(
     name="prepuller",
@@ -71,10 +72,8 @@ class Running:
     async def until(self, condition: Callable[[], bool], *, what: str) -> None:
         """Wait for something that the prepuller itself sees."""
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                while not condition():  # noqa: ASYNC110 - nothing tells of it
-                    await asyncio.sleep(0.05)
-        except TimeoutError:
+            await until_met(condition, what=what)
+        except NotReadyError:
             moment = self.service.moment
             told = moment.summary.as_dict() if moment else "nothing in sight"
             raise AssertionError(f"no {what}: {self.states()}, {told}") from None

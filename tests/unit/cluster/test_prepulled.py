@@ -21,6 +21,7 @@ from hub_ext.cluster.warmth import Warmth
 from hub_ext.errors import BadValueError
 from hub_ext.names import parse_image
 from hub_ext.prepuller_link import PrepullerLink
+from tests.devcluster.waiting import until_met
 
 IMAGE = "registry.example.com/ai/torch@sha256:" + "a" * 64
 NODES = [read_node({"metadata": {"name": name}}) for name in ("n1", "n2", "n3")]
@@ -98,9 +99,7 @@ async def linked(*answers: Any) -> AsyncIterator[tuple[list[Prepulled], list[tup
 
 
 async def until(condition: Any) -> None:
-    async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110 - nothing tells of it
-            await asyncio.sleep(0.01)
+    await until_met(condition, what="the link to tell it")
 
 
 async def test_what_has_not_changed_is_not_sent_again() -> None:

@@ -255,7 +255,6 @@ async def test_a_run_that_is_ended_saves_a_checkpoint_and_goes_on_from_it(
 ) -> None:
     script = (
         "import os, pathlib, signal, sys, time\n"
-        "place = pathlib.Path(os.environ['CHECKPOINT_URI'].removeprefix('file://'))\n"
         "place = pathlib.Path(os.environ['HANDOFF_WORK']) / 'checkpoints'\n"
         "step = place / 'step'\n"
         "if os.environ['RESUME'] == '1':\n"

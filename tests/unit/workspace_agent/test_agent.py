@@ -28,9 +28,9 @@ from services.workspace_agent.culler import Culler, CullerError
 from services.workspace_agent.gpus import GpuReading
 from services.workspace_agent.readers import Sampler
 from services.workspace_agent.reports import Sample
+from tests.devcluster.waiting import until_met
 from tests.fakes.idle_culler import FakeCuller
 
-PATIENCE_SECONDS = 30
 A = Document(path="a.ipynb", kind="notebook")
 
 
@@ -94,10 +94,7 @@ class Workspace:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.01)
+    await until_met(condition, what="the agent to do it")
 
 
 async def test_each_report_is_numbered_and_answered() -> None:

@@ -88,7 +88,8 @@ def configure(
         paths.append(TEMPLATES)  # an admin's own pages come first
     else:
         paths.prepend([TEMPLATES])  # nothing is set yet: before the hub's own
-    run_services(c, services, catalog=_catalog_path(catalog), base_url=_base_url(c))
+    services = tuple(services)
+    run_services(c, services, catalog=_catalog_path(catalog) if services else "", base_url=_base_url(c))
 
 
 def _catalog_path(catalog: str | PathLike[str] | Mapping[str, Any] | None) -> str:

@@ -52,7 +52,6 @@ class _Configured(NamedTuple):
 
     pvc_ensure: bool
     start_timeout: int
-    namespace: str
 
 
 class WorkspaceSpawner(HomeSpawner):
@@ -82,7 +81,7 @@ class WorkspaceSpawner(HomeSpawner):
             logging.getLogger("hub_ext").parent = self.log  # as the hub does with tornado's
         if self.profile_list:
             self.log.warning("profile_list is not used: the catalog says what is offered")
-        self._configured = _Configured(self.storage_pvc_ensure, self.start_timeout, self.namespace)
+        self._configured = _Configured(self.storage_pvc_ensure, self.start_timeout)
         self._link: Mapping[str, Any] | None = None
         self._refused_form: tuple[WorkspaceSpawner, Mapping[str, Any]] | None = None
         self._shown_for: object = None
@@ -208,8 +207,7 @@ class WorkspaceSpawner(HomeSpawner):
 
     async def _place(self, selection: Selection) -> None:
         """Set where the pod and the home are: traits that every attempt sets anew."""
-        team = self._catalog.teams.get(selection.team or "")
-        namespace = (team and team.namespace) or self._configured.namespace
+        namespace = self._namespace_of(selection.team)
         if namespace != self.namespace:
             self.namespace, self._pvc_exists = namespace, False
         home = selection.workspace.storage.home

@@ -90,6 +90,10 @@ class ClusterSpawner(RequestSpawner):
             prepuller=(self.prepuller_url, self.prepuller_token),
         )
 
+    def _namespace_of(self, team: str | None) -> str:
+        found = self._catalog.teams.get(team or "")
+        return (found and found.namespace) or self._hub_namespace
+
     async def _look(self, server_name: str) -> Look | None:
         """Give what says what this user may start now; None if the cluster is not known as fast as a page.
 
@@ -103,10 +107,8 @@ class ClusterSpawner(RequestSpawner):
             return None
 
         def look(workspace: Workspace, team: str) -> Offer:
-            found = self._catalog.teams.get(team)
-            namespace = (found and found.namespace) or self._hub_namespace
             owner = Owner(user=self.user.name, team=team)
-            return cluster.offer(workspace, owner, namespace=namespace, server=server_name)
+            return cluster.offer(workspace, owner, namespace=self._namespace_of(team), server=server_name)
 
         return look
 

@@ -37,7 +37,8 @@ class Supplies:
         self._nodes: object = None
         self._counted: dict[_Kind, _Counted] = {}
         self._answers: dict[_Kind, tuple[datetime, Availability]] = {}
-        self._warmth: dict[tuple[_Kind, ImageReference], tuple[datetime, Warmth]] = {}
+        self._warmth: dict[tuple[_Kind, ImageReference], Warmth] = {}
+        self._warmth_since: datetime | None = None
 
     def of(self, snapshot: Snapshot, asked: Resources, pool: Pool | None, pool_name: str) -> Availability:
         """Say how many more workspaces of a kind could be placed, as of at most a second ago."""
@@ -58,15 +59,17 @@ class Supplies:
     ) -> Warmth:
         """Say on how many of the nodes with room an image is, as of a few seconds ago."""
         kind = (pool_name, asked)
-        known = self._warmth.get((kind, image))
-        if known is not None and snapshot.taken - known[0] < FRESH_IMAGES:
-            return known[1]
+        if self._warmth_since is None or snapshot.taken - self._warmth_since >= FRESH_IMAGES:
+            # All at once: users may name images of their own, and none of them may stay for good.
+            self._warmth, self._warmth_since = {}, snapshot.taken
+        if (known := self._warmth.get((kind, image))) is not None:
+            return known
         if snapshot.nodes is None:
             return NOT_SEEN
         nodes = self._counted_for(snapshot, pool, kind).with_room(snapshot.used)
         told = self.prepulled
         answer = warmth_of(image, nodes) if told is None else told.warmth(image, pool_name, nodes)
-        self._warmth[kind, image] = (snapshot.taken, answer)
+        self._warmth[kind, image] = answer
         return answer
 
     def _counted_for(self, snapshot: Snapshot, pool: Pool | None, kind: _Kind) -> _Counted:

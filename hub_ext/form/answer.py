@@ -11,26 +11,14 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-from pydantic.alias_generators import to_camel
-
+from ..catalog.base import Model
 from ..cluster.capacity import Supply
 from ..gpu.sharing import Sharing
 from .view import NoticeKind
 
 
-class Fact(BaseModel):
-    """Base of all parts: frozen, ``camelCase`` in JSON."""
-
-    model_config = ConfigDict(
-        alias_generator=to_camel,
-        extra="forbid",
-        frozen=True,
-        use_attribute_docstrings=True,
-        validate_by_alias=True,
-        validate_by_name=True,
-        serialize_by_alias=True,
-    )
+class Fact(Model):
+    """Base of all parts."""
 
 
 class Refused(Fact):

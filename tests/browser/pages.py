@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, Response, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 from tests.demo.users import User
-from tests.devcluster.waiting import PATIENCE_SECONDS
+from tests.devcluster.waiting import PATIENCE_SECONDS, until
 
 PATIENCE_MILLISECONDS = PATIENCE_SECONDS * 1000
 SCRIPT_MILLISECONDS = 20_000
@@ -20,10 +20,12 @@ SCRIPT_MILLISECONDS = 20_000
 READY = "window._jupyterhub_page_loaded === true"
 """JupyterHub's pages say so when their script has bound their buttons and events."""
 LAB = re.compile(r"/user/[^/]+/lab")
-GONE = """async () => {
-    const answer = await fetch(`${window.jhdata.base_url}api/users/${window.jhdata.user}`);
-    return answer.ok && Object.keys((await answer.json()).servers).length === 0;
+SERVERS = """async () => {
+    const headers = {"X-XSRFToken": window.jhdata.xsrf_token};
+    const answer = await fetch(`${window.jhdata.base_url}api/users/${window.jhdata.user}`, {headers});
+    return answer.ok ? Object.keys((await answer.json()).servers) : [`HTTP ${answer.status}`];
 }"""
+"""Names of the user's servers that have not ended; of an answer that is none, its status."""
 
 
 class HubPages:
@@ -125,7 +127,12 @@ class HubPages:
             self._stop_button.click()
         answer = answered.value
         assert answer.ok, f"the hub did not stop the workspace: HTTP {answer.status} {answer.text()}"
-        self.page.wait_for_function(GONE, polling=500)  # a slow stop goes on after the answer
+
+        def missing() -> str | None:
+            left = self.page.evaluate(SERVERS)
+            return f"there are still {left}" if left else None
+
+        until(missing, what="the workspace to be gone")  # a slow stop goes on after the answer
         self._open_home()
         expect(self.page.get_by_role("button", name="Start My Server")).to_be_visible()
 

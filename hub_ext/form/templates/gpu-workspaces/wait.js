@@ -104,8 +104,8 @@
     let answer;
     do {
       await new Promise((done) => setTimeout(done, 500));
-      answer = await window.fetch(again.href, { headers });
-    } while (answer.url.includes("/spawn-pending/"));
+      answer = await window.fetch(again.href, { headers }).catch(() => null);
+    } while (!answer || answer.url.includes("/spawn-pending/"));
     window.location.assign(again.href);
   }
 

@@ -38,6 +38,12 @@ def test_an_admin_s_own_pages_stand_before_ours() -> None:
     assert c.JupyterHub.template_paths == ["/etc/jupyterhub/templates", TEMPLATES]
 
 
+def test_a_catalog_is_written_down_only_for_services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    configure(Config(), catalog=CATALOG)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_without_a_catalog_it_is_in_the_values_of_the_chart() -> None:
     with pytest.raises(SystemExit, match="no-catalog"):
         configure(Config())

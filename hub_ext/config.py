@@ -21,7 +21,7 @@ from traitlets.config import Application, Config
 from .catalog.load import load_catalog
 from .catalog.model import Catalog
 from .errors import CatalogError, Finding, Severity
-from .managed import Managed, run_services
+from .managed import CHART_VALUES, Managed, run_services
 
 SPAWNER: Final = "hub_ext.WorkspaceSpawner"
 """Not by the name of its module: so `check_hub` is asked whether the hub may start."""
@@ -41,10 +41,6 @@ API: Final = (r"/api/users/([^/]+)/workspaces", "hub_ext.form.handlers.Workspace
 
 TEMPLATES: Final = str(Path(__file__).parent / "form" / "templates")
 """Pages of the hub in words for workspaces; without them the hub's own show the same texts."""
-
-
-CHART_VALUES: Final = "/usr/local/etc/jupyterhub/secret/values.yaml"
-"""Where the chart's hub has its values, for services that run beside it."""
 
 
 def configure(

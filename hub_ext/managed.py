@@ -25,6 +25,8 @@ SETTINGS: Final = "GPU_WORKSPACES_SETTINGS"
 """Environment variable with the settings of a service as JSON, where it has no file."""
 CATALOG: Final = "GPU_WORKSPACES_CATALOG"
 """Environment variable with the path of the catalog, for a service whose settings do not say it."""
+CHART_VALUES: Final = "/usr/local/etc/jupyterhub/secret/values.yaml"
+"""Where the chart's hub has its values and with them the catalog, for services that run beside it."""
 DEFAULTS: Final = {
     "user": ("self",),
     "server": ("users:activity!user", "access:servers!server"),
@@ -32,7 +34,7 @@ DEFAULTS: Final = {
 """Scopes of the hub's own roles, which have to be repeated when one is added."""
 
 
-INHERITED: Final = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "POD_NAMESPACE", "KUBECONFIG")
+INHERITED: Final = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "KUBECONFIG")
 """Variables that say where the cluster is; the hub passes them on to no service by itself."""
 
 
@@ -82,34 +84,37 @@ def run_services(c: Any, services: Iterable[Managed], *, catalog: str, base_url:
     """
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     known = [(service, *declared(service.name)) for service in services]
+    made = []
     for service, package, rights in known:
         complete = replace(service, environment={**inherited, **service.environment})
-        entry = hub_service(complete, package, rights, catalog=catalog)
-        address = f"{service.url}{base_url.rstrip('/')}/services/{service.name}/"
-        # Of the last class: what is set for the classes before it stays.
-        c.WorkspaceSpawner.environment.update({variable_of(service.name): address})
+        entry = hub_service(complete, package, catalog=catalog)
         if service.name == PREPULLER:
-            # The hub asks it what is warm, with the service's own token.
             entry["api_token"] = secrets.token_hex(32)
-            c.WorkspaceSpawner.prepuller_url = address
-            c.WorkspaceSpawner.prepuller_token = entry["api_token"]
-        c.JupyterHub.services.append(entry)
+        if "server" in rights.opened_by:
+            # Of the last class: what is set for the classes before it stays.
+            told = {variable_of(service.name): _address(entry, base_url)}
+            c.WorkspaceSpawner.environment.update(told)
+        made.append(entry)
+    listed = c.JupyterHub.services  # no list yet where nobody has set one
+    _ask_prepuller(c, [*(listed if isinstance(listed, list) else ()), *made], base_url)
+    c.JupyterHub.services.extend(made)
     for role in hub_roles(rights for _, _, rights in known):
         c.JupyterHub.load_roles.append(role)
-    _ask_prepuller(c, base_url)
 
 
-def _ask_prepuller(c: Any, base_url: str) -> None:
-    """Let the hub ask a prepuller that its chart lists, with the token that the chart made for it."""
-    listed = c.JupyterHub.services
-    for entry in listed if isinstance(listed, list) else ():
+def _ask_prepuller(c: Any, entries: Iterable[Mapping[str, Any]], base_url: str) -> None:
+    """Let the hub ask the prepuller what is warm, with the service's own token, whoever made it."""
+    for entry in entries:
         if entry.get("name") == PREPULLER and entry.get("url") and entry.get("api_token"):
-            address = f"{entry['url'].rstrip('/')}{base_url.rstrip('/')}/services/{PREPULLER}/"
-            c.WorkspaceSpawner.prepuller_url = address
+            c.WorkspaceSpawner.prepuller_url = _address(entry, base_url)
             c.WorkspaceSpawner.prepuller_token = entry["api_token"]
 
 
-def hub_service(service: Managed, package: str, rights: Rights, *, catalog: str) -> dict[str, Any]:
+def _address(entry: Mapping[str, Any], base_url: str) -> str:
+    return f"{entry['url'].rstrip('/')}{base_url.rstrip('/')}/services/{entry['name']}/"
+
+
+def hub_service(service: Managed, package: str, *, catalog: str) -> dict[str, Any]:
     """Build the hub's entry of a service, for `JupyterHub.services`."""
     return {
         "name": service.name,
@@ -118,7 +123,6 @@ def hub_service(service: Managed, package: str, rights: Rights, *, catalog: str)
         "environment": {SETTINGS: json.dumps(service.settings), CATALOG: catalog, **service.environment},
         # A part of this hub, which an admin installed: nobody is asked whether it may know who they are.
         "oauth_no_confirm": True,
-        "display": "user" in rights.opened_by,
     }
 
 

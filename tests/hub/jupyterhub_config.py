@@ -106,5 +106,5 @@ if not hub["services"]:
     greeter = Managed(
         name="greeter", url=hub["greeter_url"], settings={"greeting": "Hello from the settings"}
     )
-    c.JupyterHub.services.append(hub_service(greeter, "tests.hub.greeter", RIGHTS, catalog=hub["catalog"]))
+    c.JupyterHub.services.append(hub_service(greeter, "tests.hub.greeter", catalog=hub["catalog"]))
     c.JupyterHub.load_roles.extend(hub_roles([RIGHTS]))

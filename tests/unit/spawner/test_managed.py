@@ -105,3 +105,4 @@ def test_a_prepuller_that_the_hub_runs_is_asked_with_its_own_token(services):
     assert c.WorkspaceSpawner.prepuller_token == entries[-1]["api_token"]
     assert len(entries[-1]["api_token"]) >= 32
     assert c.WorkspaceSpawner.prepuller_url == "http://hub:10103/services/prepuller/"
+    assert not c.WorkspaceSpawner.environment.to_dict(), "no workspace may use it, so none is told of it"

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from ..catalog.base import Memory, Model, Name, ObjectName, Text
 from ..catalog.images import ImageRef
-from ..render.rights import PREFIX, Places
+from ..render.rights import PREFIX, PULLS, RUNS, Places
 from .network import SERVICE_PORT
 
 FIRST_PORT: Final = 10101
@@ -46,9 +46,9 @@ class Installation(Model):
     """Namespace of the chart's release."""
     team_namespaces: tuple[Name, ...] = ()
     """Namespaces that the catalog gives to teams."""
-    jobs_namespace: Name = "gpu-workspaces-runs"
+    jobs_namespace: Name = RUNS
     """Where runs are; nothing else should be there."""
-    pulls_namespace: Name = "gpu-workspaces-prepuller"
+    pulls_namespace: Name = PULLS
     """Where images are fetched."""
     monitoring_namespace: ObjectName | None = None
     """Where Prometheus is."""

@@ -65,16 +65,26 @@ def _team_policy(
     )
 
 
-def _service_policy(installation: Installation, name: str, rights: Rights) -> dict[str, Any]:
-    ingress = [from_pods(PROXY, SERVICE_PORT), from_pods(HUB, SERVICE_PORT)]
+def callers(installation: Installation, name: str, rights: Rights) -> list[dict[str, Any]]:
+    """Build the rules that let in whoever has business with a service, wherever it runs.
+
+    The hub itself is not among them: beside a service of its own pod it needs no rule.
+    """
+    port = installation.port_of(name)
+    made = [from_pods(PROXY, port)]
     if "server" in rights.opened_by:
-        namespaces = installation.team_namespaces or (installation.hub_namespace,)
-        ingress += [from_pods(USERS, SERVICE_PORT, namespace=one) for one in namespaces]
+        made += [from_pods(USERS, port, namespace=one) for one in installation.places.of_workspaces]
     if name == "job-handoff":
-        ingress.append(from_pods({}, SERVICE_PORT, namespace=installation.jobs_namespace))
+        made.append(from_pods({}, port, namespace=installation.jobs_namespace))
+    if installation.monitoring_namespace:
+        made.append(from_pods({}, port, namespace=installation.monitoring_namespace))
+    return made
+
+
+def _service_policy(installation: Installation, name: str, rights: Rights) -> dict[str, Any]:
+    ingress = [from_pods(HUB, SERVICE_PORT), *callers(installation, name, rights)]
     egress = [to_names(), to_pods(HUB, HUB_PORT), to_api_server()]
     if installation.monitoring_namespace:
-        ingress.append(from_pods({}, SERVICE_PORT, namespace=installation.monitoring_namespace))
         egress.append(to_pods({}, namespace=installation.monitoring_namespace))
     return build_policy(
         f"{PREFIX}-{name}", installation.hub_namespace, pods=labels_of(name), ingress=ingress, egress=egress

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
-from ..managed import CATALOG, SETTINGS, hub_roles, variable_of
+from ..managed import CATALOG, CHART_VALUES, SETTINGS, hub_roles, variable_of
 from ..rights import Rights
 from .model import Installation, RunAs, labels_of
-from .network import HUB, PROXY, SERVICE_PORT, USERS, from_pods, to_pods, to_public
-
-CHART_VALUES: Final = "/usr/local/etc/jupyterhub/secret/values.yaml"
+from .network import HUB, SERVICE_PORT, to_pods, to_public
+from .policies import callers
 
 
 def build_values(installation: Installation, rights: Mapping[str, tuple[str, Rights]]) -> dict[str, Any]:
@@ -53,7 +52,7 @@ def build_values(installation: Installation, rights: Mapping[str, tuple[str, Rig
     }
     user_ports = [installation.port_of(name) for name in told]
     values["hub"]["networkPolicy"] = {
-        "ingress": [from_pods(PROXY, *ports), *([from_pods(USERS, *user_ports)] if user_ports else [])]
+        "ingress": [rule for name in names for rule in callers(installation, name, rights[name][1])]
     }
     to_services = [to_pods(HUB, *user_ports)] if user_ports else []
     values["singleuser"]["networkPolicy"] = {"egress": [*to_services, to_public(443)]}

@@ -15,6 +15,10 @@ from .target import MANAGED_BY
 _GROUP: Final = "rbac.authorization.k8s.io"
 _API: Final = f"{_GROUP}/v1"
 PREFIX: Final = "gpu-workspaces"
+RUNS: Final = f"{PREFIX}-runs"
+"""Namespace of runs, unless an installation has another."""
+PULLS: Final = f"{PREFIX}-prepuller"
+"""Namespace of the prepuller's pods, unless an installation has another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,13 +27,13 @@ class Places:
 
     hub: str = "jupyterhub"
     workspaces: tuple[str, ...] = ()
-    """Those of teams; empty means that workspaces run in the hub's."""
-    jobs: str = "jobs"
-    pulls: str = "gpu-workspaces-prepuller"
+    """Those of teams, beside the hub's: whoever is in no such team has workspaces there."""
+    jobs: str = RUNS
+    pulls: str = PULLS
 
     @property
     def of_workspaces(self) -> tuple[str, ...]:
-        return self.workspaces or (self.hub,)
+        return tuple(dict.fromkeys((self.hub, *self.workspaces)))
 
     def of(self, where: Where) -> tuple[str, ...]:
         """Give the namespaces that a rule holds in; empty for the whole cluster."""

@@ -18,6 +18,8 @@ from hub_ext.cli import main
 from hub_ext.cli.manifests import PARTS, read_installation, render
 from hub_ext.install.model import Installation, RunAs
 from hub_ext.install.network import NOT_PUBLIC
+from hub_ext.install.policies import build_policies
+from hub_ext.install.values import build_values
 from hub_ext.managed import declared
 from hub_ext.render.documents import to_yaml
 from hub_ext.rights import HUB
@@ -156,6 +158,47 @@ def test_workspaces_reach_public_https_and_nothing_else_but_names_hub_and_servic
         if any("ipBlock" in peer for peer in rule["to"])
     ]
     assert [rule["ports"] for rule in public] == [[{"protocol": "TCP", "port": 443}]]
+
+
+SERVICES = ("idle-culler", "job-handoff", "prepuller")
+FAR = {
+    "hubNamespace": "hub",
+    "teamNamespaces": ["nlp"],
+    "jobsNamespace": "runs",
+    "monitoringNamespace": "monitoring",
+    "services": {name: {} for name in SERVICES},
+    "catalog": "c.yaml",
+    "values": [],
+}
+
+
+def let_in(rules: list[dict[str, Any]], port: int) -> set[tuple[str, str]]:
+    """Say who is let in at a port: component (empty for all pods) and namespace (empty for the hub's own)."""
+    return {
+        (
+            peer["podSelector"].get("matchLabels", {}).get("component", ""),
+            peer.get("namespaceSelector", {}).get("matchLabels", {}).get("kubernetes.io/metadata.name", ""),
+        )
+        for rule in rules
+        if port in {one["port"] for one in rule["ports"]}
+        for peer in rule["from"]
+    }
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_the_same_pods_reach_a_service_wherever_it_runs(name):
+    rights = {one: declared(one) for one in SERVICES}
+    in_hub = Installation.model_validate({**FAR, "run": "in-hub"}, by_alias=True, by_name=False)
+    apart = Installation.model_validate({**FAR, "run": "deployments"}, by_alias=True, by_name=False)
+    hub = build_values(in_hub, rights)["hub"]["networkPolicy"]["ingress"]
+    policies = {one["metadata"]["name"]: one["spec"] for one in build_policies(apart, rights)}
+    own = policies[f"gpu-workspaces-{name}"]["ingress"]
+    users = {("singleuser-server", "hub"), ("singleuser-server", "nlp")}
+    expected = {("proxy", ""), ("", "monitoring")}
+    expected |= users if name != "prepuller" else set()
+    expected |= {("", "runs")} if name == "job-handoff" else set()
+    assert let_in(hub, in_hub.port_of(name)) == expected
+    assert let_in(own, apart.port_of(name)) == expected | {("hub", "")}
 
 
 def test_policies_deny_both_ways(manifests):

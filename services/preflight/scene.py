@@ -6,7 +6,7 @@ Pure: no clock, no network.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from hub_ext.catalog.model import Catalog, Pool
 from hub_ext.catalog.profiles import State
 from hub_ext.cluster.nodes import Node, read_node, selects
 from hub_ext.errors import SelectionError
+from hub_ext.render.rights import PULLS, RUNS, Places
 from hub_ext.rights import Rights
 
 Object = Mapping[str, Any]
@@ -61,7 +62,7 @@ class Scene:
 
     objects: Objects
     namespace: str
-    """Where workspaces run."""
+    """Where workspaces run, unless a team has a namespace of its own."""
     hub_namespace: str
     catalog: Catalog | None = None
     values: Mapping[str, Any] | None = None
@@ -69,14 +70,12 @@ class Scene:
     layers: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     """The files of values, in their order."""
     metrics: Metrics | None = None
-    jobs_namespace: str = "jobs"
+    jobs_namespace: str = RUNS
     """Where runs are."""
-    pulls_namespace: str = "gpu-workspaces-prepuller"
+    pulls_namespace: str = PULLS
     """Where the prepuller's pods are."""
     rights: tuple[Rights, ...] = ()
     """Of the hub and of the services that are wanted."""
-    accounts: Mapping[str, str] = field(default_factory=dict)
-    """ServiceAccount of the hub and of each service, by the name in its rights."""
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
@@ -85,6 +84,21 @@ class Scene:
     @property
     def pools(self) -> Mapping[str, Pool]:
         return self.catalog.pools if self.catalog else {}
+
+    @cached_property
+    def namespaces(self) -> tuple[str, ...]:
+        """All namespaces of workspaces: the one that was named, and those of teams."""
+        teams = self.catalog.teams.values() if self.catalog else ()
+        return tuple(dict.fromkeys([self.namespace, *(team.namespace for team in teams if team.namespace)]))
+
+    @property
+    def places(self) -> Places:
+        return Places(
+            hub=self.hub_namespace,
+            workspaces=self.namespaces,
+            jobs=self.jobs_namespace,
+            pulls=self.pulls_namespace,
+        )
 
     @cached_property
     def workspaces(self) -> tuple[Workspace, ...]:

@@ -20,6 +20,7 @@ from hub_ext.cli.catalogs import UsageError
 from hub_ext.cli.report import Report, table
 from hub_ext.errors import Severity
 from hub_ext.managed import declared
+from hub_ext.render.rights import PULLS, RUNS
 from hub_ext.rights import HUB, Rights
 
 from ..kube import Kube
@@ -68,10 +69,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--prometheus", metavar="URL", help="Prometheus that has the exporter's metrics")
     parser.add_argument("--namespace", default="jupyterhub", help="where workspaces run (%(default)s)")
     parser.add_argument("--hub-namespace", default="", help="where the hub runs (the same)")
-    parser.add_argument("--jobs-namespace", default="jobs", help="where runs are (%(default)s)")
-    parser.add_argument(
-        "--pulls-namespace", default="gpu-workspaces-prepuller", help="where images are fetched (%(default)s)"
-    )
+    parser.add_argument("--jobs-namespace", default=RUNS, help="where runs are (%(default)s)")
+    parser.add_argument("--pulls-namespace", default=PULLS, help="where images are fetched (%(default)s)")
     parser.add_argument(
         "--service",
         action="append",

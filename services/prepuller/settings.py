@@ -16,8 +16,9 @@ from hub_ext.catalog.base import Duration, EnvName, Flag, Memory, Model, Name, O
 from hub_ext.catalog.images import ImageRef
 from hub_ext.errors import BadValueError
 from hub_ext.names import is_label_key
+from hub_ext.render.rights import PULLS
 
-NAMESPACE: Final = "gpu-workspaces-prepuller"
+NAMESPACE: Final = PULLS
 TOOL: Final = "docker.io/library/busybox:1.37-musl"
 
 

@@ -12,7 +12,6 @@ from hub_ext.errors import Severity
 
 from ..problems import Check, Problem
 from ..scene import Object, Scene
-from .quotas import namespaces
 
 USER_LABELS: Final = {"app": "jupyterhub", "component": "singleuser-server"}
 """Labels that KubeSpawner and the chart give every workspace."""
@@ -20,7 +19,7 @@ _METADATA: Final = "169.254.169.254/32"
 
 
 def users_apart(scene: Scene) -> Iterator[Problem]:
-    for namespace in namespaces(scene):
+    for namespace in scene.namespaces:
         policies = [p for p in scene.objects.inside("NetworkPolicy", namespace) if _selects_users(p)]
         for direction, danger in (
             ("Ingress", "users reach the servers of others"),
@@ -39,19 +38,20 @@ def users_apart(scene: Scene) -> Iterator[Problem]:
 
 
 def metadata_by_policy(scene: Scene) -> Iterator[Problem]:
-    for policy in scene.objects.inside("NetworkPolicy", scene.namespace):
+    policies = [p for name in scene.namespaces for p in scene.objects.inside("NetworkPolicy", name)]
+    for policy in policies:
         if not _selects_users(policy):
             continue
+        where = f"{policy['metadata']['namespace']}/{policy['metadata']['name']}"
         for rule in policy["spec"].get("egress") or []:
             for peer in rule.get("to") or []:
                 block = peer.get("ipBlock") or {}
                 if block.get("cidr") == "0.0.0.0/0" and _METADATA not in (block.get("except") or []):
                     yield Problem(
-                        message=f"NetworkPolicy {policy['metadata']['name']} lets workspaces ask for the "
-                        "node's credentials",
+                        message=f"NetworkPolicy {where} lets workspaces ask for the node's credentials",
                         evidence=f"egress to 0.0.0.0/0 without except {_METADATA}",
                         help=f"Add {_METADATA} to except.",
-                        path=f"networkpolicies/{scene.namespace}/{policy['metadata']['name']}",
+                        path=f"networkpolicies/{where}",
                     )
 
 

@@ -24,12 +24,6 @@ _COMPUTE: Final = {
 }
 
 
-def namespaces(scene: Scene) -> tuple[str, ...]:
-    """Name the namespaces of workspaces: the hub's, and those that teams name."""
-    teams = scene.catalog.teams.values() if scene.catalog else ()
-    return tuple(dict.fromkeys([scene.namespace, *(team.namespace for team in teams if team.namespace)]))
-
-
 def _quotas(scene: Scene, namespace: str) -> list[ResourceQuota]:
     return [read_quota(one) for one in scene.objects.inside("ResourceQuota", namespace)]
 
@@ -38,7 +32,7 @@ def gpus_bounded(scene: Scene) -> Iterator[Problem]:
     offered = {name for node in scene.nodes for name in node.allocatable if is_accelerator(name)}
     pools = scene.catalog.pools.values() if scene.catalog else ()
     offered |= {name for pool in pools if pool.gpu for name in resources_of(pool.gpu)}
-    for namespace in namespaces(scene):
+    for namespace in scene.namespaces:
         for found in findings(_quotas(scene, namespace), offered=sorted(offered)):
             yield Problem(
                 message=found.message,
@@ -50,7 +44,7 @@ def gpus_bounded(scene: Scene) -> Iterator[Problem]:
 
 def defaults_for_all(scene: Scene) -> Iterator[Problem]:
     """Once a quota counts cpu or memory, every container has to say how much, sidecars included."""
-    for namespace in namespaces(scene):
+    for namespace in scene.namespaces:
         ranges = [
             limit
             for one in scene.objects.inside("LimitRange", namespace)
@@ -77,7 +71,7 @@ def defaults_for_all(scene: Scene) -> Iterator[Problem]:
 
 
 def quotas_counted(scene: Scene) -> Iterator[Problem]:
-    for namespace in namespaces(scene):
+    for namespace in scene.namespaces:
         for one in scene.objects.inside("ResourceQuota", namespace):
             if (one.get("spec") or {}).get("hard") and not (one.get("status") or {}).get("hard"):
                 yield Problem(

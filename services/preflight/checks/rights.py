@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from hub_ext.errors import Severity
-from hub_ext.rights import Rights, Rule, Where
+from hub_ext.rights import Rights, Rule
 
 from ..problems import Check, Problem
 from ..scene import Object, Scene
@@ -21,9 +21,8 @@ _DANGEROUS: Final = frozenset({"secrets", "pods/exec", "pods/attach", "serviceac
 
 def account_of(scene: Scene, rights: Rights) -> str:
     """Name the account of a part: its own, or the hub's where the hub runs it."""
-    named = scene.accounts.get(rights.name)
     own = scene.objects.named("ServiceAccount", rights.name, scene.hub_namespace)
-    return named or (rights.name if own else "hub")
+    return rights.name if own else "hub"
 
 
 def granted(scene: Scene, account: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -71,34 +70,27 @@ def needed(scene: Scene) -> Iterator[Problem]:
         account = account_of(scene, rights)
         rules = list(granted(scene, account))
         for rule in rights.rules:
-            where = _namespace(scene, rule)
-            lacking = [
-                f"{verb} {resource}"
-                for resource in rule.resources
-                for verb in rule.verbs
-                if not may(rules, rule, verb, resource, where)
-            ]
-            if lacking:
-                group = f" of {rule.group}" if rule.group else ""
-                yield Problem(
-                    message=f"{rights.name} may not {', '.join(lacking)}{group}"
-                    + (f" in {where}" if where else " in the whole cluster"),
-                    evidence=f"no role grants it to ServiceAccount {scene.hub_namespace}/{account}",
-                    help=f"It {rule.why}. gpu-workspaces-rights.yaml in helm-values/manifests grants it.",
-                    path=f"serviceaccounts/{scene.hub_namespace}/{account}",
-                    severity=Severity.NOTE if rule.optional else Severity.ERROR,
-                )
+            for where in scene.places.of(rule.where) or (EVERYWHERE,):
+                lacking = [
+                    f"{verb} {resource}"
+                    for resource in rule.resources
+                    for verb in rule.verbs
+                    if not may(rules, rule, verb, resource, where)
+                ]
+                if lacking:
+                    yield _denied(scene, rights, rule, lacking=", ".join(lacking), where=where)
 
 
-def _namespace(scene: Scene, rule: Rule) -> str:
-    places = {
-        Where.CLUSTER: EVERYWHERE,
-        Where.HUB: scene.hub_namespace,
-        Where.JOBS: scene.jobs_namespace,
-        Where.PULLS: scene.pulls_namespace,
-        Where.WORKSPACES: scene.namespace,
-    }
-    return places[rule.where]
+def _denied(scene: Scene, rights: Rights, rule: Rule, *, lacking: str, where: str) -> Problem:
+    account = f"{scene.hub_namespace}/{account_of(scene, rights)}"
+    group = f" of {rule.group}" if rule.group else ""
+    return Problem(
+        message=f"{rights.name} may not {lacking}{group} in {where or 'the whole cluster'}",
+        evidence=f"no role grants it to ServiceAccount {account}",
+        help=f"It {rule.why}. `gpu-workspaces manifests` prints the roles that grant it.",
+        path=f"serviceaccounts/{account}",
+        severity=Severity.NOTE if rule.optional else Severity.ERROR,
+    )
 
 
 def superfluous(scene: Scene) -> Iterator[Problem]:
@@ -115,7 +107,7 @@ def superfluous(scene: Scene) -> Iterator[Problem]:
                     f"{', '.join(sorted(resources & _DANGEROUS))}"
                     f" {f'in {namespace}' if namespace else 'in the whole cluster'}, which it does not need",
                     evidence=f"ServiceAccount {scene.hub_namespace}/{account}",
-                    help="Bind it to the roles of helm-values/manifests and to no others.",
+                    help="Bind it to the roles that `gpu-workspaces manifests` prints, and to no others.",
                     path=f"serviceaccounts/{scene.hub_namespace}/{account}",
                     severity=Severity.ERROR if verbs & _WRITES else Severity.WARNING,
                 )

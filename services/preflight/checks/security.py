@@ -12,13 +12,12 @@ from hub_ext.errors import Severity
 
 from ..problems import Check, Problem
 from ..scene import Scene
-from .quotas import namespaces
 
 _ENFORCE: Final = "pod-security.kubernetes.io/enforce"
 
 
 def pod_security(scene: Scene) -> Iterator[Problem]:
-    for name in namespaces(scene):
+    for name in scene.namespaces:
         namespace = scene.objects.named("Namespace", name)
         if namespace is None:
             yield Problem(
@@ -129,14 +128,16 @@ def gpu_variable(scene: Scene) -> Iterator[Problem]:
 
 def running_as_restricted(scene: Scene) -> Iterator[Problem]:
     """Say which pods of today the level `restricted` would refuse, before it is enforced."""
-    for pod in scene.objects.inside("Pod", scene.namespace):
-        if reasons := list(_unrestricted(pod.get("spec") or {})):
-            yield Problem(
-                message=f"pod {pod['metadata']['name']} has rights over its node",
-                evidence=", ".join(reasons),
-                help="No part of this bundle needs them.",
-                path=f"pods/{pod['metadata']['name']}",
-            )
+    for namespace in scene.namespaces:
+        for pod in scene.objects.inside("Pod", namespace):
+            if reasons := list(_unrestricted(pod.get("spec") or {})):
+                where = f"{namespace}/{pod['metadata']['name']}"
+                yield Problem(
+                    message=f"pod {where} has rights over its node",
+                    evidence=", ".join(reasons),
+                    help="No part of this bundle needs them.",
+                    path=f"pods/{where}",
+                )
 
 
 def _unrestricted(spec: Mapping[str, Any]) -> Iterator[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from hub_ext.errors import Severity
+from hub_ext.rights import Rights, Rule, Where
 from services.preflight.checks import CHECKS
 from services.preflight.problems import Outcome, judge
 from services.preflight.scene import Metrics, merged
@@ -516,6 +518,34 @@ def test_a_right_for_one_name_is_no_right_for_all():
         )
     ]
     assert findings("rights", objects={"ClusterRole": narrow})[0][0] is Severity.ERROR
+
+
+TEAM = {"teams": {"nlp": {"displayName": "Language", "groups": ["nlp"], "namespace": "ws-nlp"}}}
+
+
+def test_rights_are_wanted_in_the_namespaces_of_teams_too():
+    (found,) = findings("rights", catalog=TEAM)
+    assert "create pods in ws-nlp" in found[1]
+    granted = [*OBJECTS["RoleBinding"], bound("Role", "pull", "prepuller", "ws-nlp")]
+    role = {**OBJECTS["Role"][0], "metadata": {"name": "pull", "namespace": "ws-nlp"}}
+    both = {"RoleBinding": granted, "Role": [*OBJECTS["Role"], role]}
+    assert findings("rights", catalog=TEAM, objects=both) == []
+
+
+def test_rights_are_wanted_where_runs_are():
+    rule = Rule(where=Where.JOBS, resources=("pods",), verbs=("get",), why="looks at runs")
+    one = replace(scene(), rights=(Rights(name="prepuller", rules=(rule,)),))
+    (found,) = judge(BY_CODE["rights"], one).observations
+    assert found.message == "prepuller may not get pods in gpu-workspaces-runs"
+    assert "gpu-workspaces manifests" in found.help
+
+
+@pytest.mark.parametrize(("code", "kind"), [("policy-metadata", "NetworkPolicy"), ("host-access", "Pod")])
+def test_the_namespaces_of_teams_are_looked_at(code, kind):
+    (wrong,) = WRONG[code]["objects"][kind]
+    there = {**wrong, "metadata": {**wrong["metadata"], "namespace": "ws-nlp"}}
+    (found,) = findings(code, catalog=TEAM, objects={kind: [there]})
+    assert f"ws-nlp/{wrong['metadata']['name']}" in found[1]
 
 
 def test_a_pool_whose_nodes_come_on_demand_is_only_noted():

@@ -7,10 +7,14 @@ from importlib.metadata import entry_points
 
 import pytest
 
+from hub_ext.install.model import Installation
 from hub_ext.managed import GROUP
-from hub_ext.render.rights import Places, build_rights
+from hub_ext.render.rights import RUNS, Places, build_rights
 from hub_ext.rights import HUB, Rights, Rule, Where
+from services.preflight.scene import Objects, Scene
+from services.prepuller.settings import Pods
 
+UNNAMED = Scene(objects=Objects({}), namespace="jupyterhub", hub_namespace="jupyterhub")
 PLACES = Places(hub="hub", workspaces=("nlp", "vision"), jobs="runs", pulls="pulls")
 
 RIGHTS = Rights(
@@ -32,7 +36,7 @@ def by_kind(made, kind):
 
 def test_rules_hold_where_they_are_meant_to():
     made = build_rights(RIGHTS, PLACES)
-    assert set(by_kind(made, "Role")) == set(by_kind(made, "RoleBinding")) == {"nlp", "vision", "runs"}
+    assert set(by_kind(made, "Role")) == set(by_kind(made, "RoleBinding")) == {"hub", "nlp", "vision", "runs"}
     assert by_kind(made, "ClusterRole")[""]["rules"] == [
         {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}
     ]
@@ -57,7 +61,19 @@ def test_the_hubs_account_is_the_charts():
 
 
 def test_without_namespaces_of_teams_workspaces_are_in_the_hubs():
-    assert set(by_kind(build_rights(RIGHTS, Places(hub="hub")), "Role")) == {"hub", "jobs"}
+    assert set(by_kind(build_rights(RIGHTS, Places(hub="hub")), "Role")) == {"hub", RUNS}
+
+
+def test_who_is_in_no_team_with_a_namespace_has_workspaces_in_the_hubs():
+    assert PLACES.of_workspaces == ("hub", "nlp", "vision")
+    assert Places(hub="hub", workspaces=("nlp", "hub")).of_workspaces == ("hub", "nlp")
+
+
+def test_everybody_takes_the_same_namespaces_where_none_are_named():
+    described = Installation.model_validate({"run": "in-hub", "catalog": "c", "values": []})
+    assert described.places == Places()
+    assert UNNAMED.places == Places(workspaces=("jupyterhub",))
+    assert Places().pulls == Pods().namespace
 
 
 @pytest.mark.parametrize("rights", ALL, ids=lambda rights: rights.name)

@@ -183,8 +183,6 @@ class Report(Message):
     self_test: SelfTest
     documents: Annotated[tuple[Document, ...], Field(max_length=256)] | None = None
     """Unsaved ones; None where no JupyterLab is open that could tell."""
-    lab_seconds: Seconds | None = None
-    """Since a JupyterLab page last told about its documents; None where none ever did."""
     input_seconds: Seconds | None = None
     """Since the user last typed or clicked in JupyterLab; None where nobody ever did."""
 

@@ -88,7 +88,7 @@ def _presence_signal(agent: AgentFacts, thresholds: Thresholds) -> Signal:
     present = quiet is not None and quiet < thresholds.active_within.total_seconds()
     if present:
         reason = Reason.USER_ACTIVE
-    elif agent.lab_seconds is None and not any(one.connections for one in agent.kernels):
+    elif agent.unsaved is None and not any(one.connections for one in agent.kernels):
         reason = Reason.NOBODY_THERE
     else:
         reason = Reason.OPEN_TAB

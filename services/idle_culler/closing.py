@@ -17,7 +17,7 @@ from .track import Saving, Track
 from .verdict import Action, Scene, Verdict
 
 PAGE_SECONDS: Final = 90.0
-"""A page that told about its documents within this time is taken to be open."""
+"""A report of at most this age says whether a page is open; the agent itself knows which pages are gone."""
 SAVED_SECONDS: Final = 300.0
 """How long a save holds good for a stop that was put off."""
 
@@ -52,9 +52,9 @@ def save_then_stop(scene: Scene, track: Track, reason: Reason, *, patient: bool)
 def has_page(facts: Facts, now: datetime) -> bool:
     """Say whether a page is open that can save documents."""
     agent = facts.agent
-    if agent is None or agent.lab_seconds is None or agent.unsaved is None:
+    if agent is None or agent.unsaved is None:
         return False
-    return (now - agent.at).total_seconds() + agent.lab_seconds <= PAGE_SECONDS
+    return (now - agent.at).total_seconds() <= PAGE_SECONDS
 
 
 def _forget_old_save(scene: Scene, track: Track) -> Track:

@@ -171,7 +171,6 @@ class AgentFacts:
     attribution: Attribution = Attribution.NO_GPU
     unsaved: int | None = None
     """Documents with changes; None where no JupyterLab page is open to tell."""
-    lab_seconds: Number | None = None
     input_seconds: Number | None = None
 
 

@@ -47,7 +47,6 @@ def reduce_report(report: Report, received: datetime) -> AgentFacts:
         gpu_use={one.uuid: one.use for one in report.gpus},
         attribution=report.self_test.attribution,
         unsaved=None if report.documents is None else len(report.documents),
-        lab_seconds=report.lab_seconds,
         input_seconds=report.input_seconds,
     )
 

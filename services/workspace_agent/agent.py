@@ -170,7 +170,6 @@ class Agent:
             self_test=self._sampler.self_test,
             lab=LabState(
                 documents=self._pages.documents(now),
-                lab_seconds=self._pages.heard_seconds(now),
                 input_seconds=self._pages.input_seconds(now),
             ),
             state_seconds=self._clock.seconds({kernel.id: kernel.state for kernel in sample.kernels}, now),

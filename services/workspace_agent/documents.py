@@ -33,7 +33,6 @@ class Pages:
 
     def __init__(self) -> None:
         self._pages: dict[str, Page] = {}
-        self._heard: float | None = None
         self._input: float | None = None
 
     def tell(
@@ -42,7 +41,6 @@ class Pages:
         """A page says what it has unsaved, and how long ago its user last did something."""
         input_at = None if input_seconds is None else now - input_seconds
         self._pages[page] = Page(documents=tuple(documents), heard=now, input_at=input_at)
-        self._heard = now
         if input_at is not None:
             self._input = max(self._input or input_at, input_at)
         if len(self._pages) > MOST_PAGES:
@@ -63,10 +61,6 @@ class Pages:
             return None
         found = {document.path: document for page in pages.values() for document in page.documents}
         return tuple(found.values())
-
-    def heard_seconds(self, now: float) -> float | None:
-        """How long ago any page told anything."""
-        return None if self._heard is None else max(now - self._heard, 0)
 
     def input_seconds(self, now: float) -> float | None:
         """How long ago the user typed or clicked in any page."""

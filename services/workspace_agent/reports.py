@@ -41,7 +41,6 @@ class LabState:
     """What the open JupyterLab pages told."""
 
     documents: tuple[Document, ...] | None = None
-    lab_seconds: float | None = None
     input_seconds: float | None = None
 
 
@@ -97,7 +96,6 @@ def build_report(
         gpus=sample.gpus.gpus[:MOST_ENTRIES],
         self_test=self_test,
         documents=lab.documents if lab.documents is None else lab.documents[:MOST_DOCUMENTS],
-        lab_seconds=lab.lab_seconds,
         input_seconds=lab.input_seconds,
     )
 

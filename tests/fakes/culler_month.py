@@ -244,7 +244,7 @@ def _agent(session: Session, moment: float) -> AgentFacts | None:
         ),
         gpu_use={"GPU": 0.9 if busy else 0.0},
         attribution=Attribution.TRUSTED,
-        lab_seconds=5.0 if typing or session.fault is Fault.OPEN_TAB else None,
+        unsaved=0 if typing or session.fault is Fault.OPEN_TAB else None,
         input_seconds=5.0 if typing or forged else last_typed,
     )
 

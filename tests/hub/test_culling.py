@@ -291,7 +291,7 @@ def test_a_gpu_at_work_keeps_a_server_that_is_quiet_in_every_other_way(
 
 
 def test_documents_are_saved_before_the_stop(hub: Hub, workspace: Workspace) -> None:
-    page = {"documents": (Document(path="a.ipynb"),), "lab_seconds": 0.5, "input_seconds": 900.0}
+    page = {"documents": (Document(path="a.ipynb"),), "input_seconds": 900.0}
     asked = workspace.wait_for(lambda answer: answer.save is not None, **page)
     assert asked.state is State.SAVING
     assert hub.server(workspace.user)

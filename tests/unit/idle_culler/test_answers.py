@@ -71,7 +71,7 @@ def test_reports_come_more_often_when_it_matters() -> None:
 
 def test_a_save_is_asked_for_until_it_is_confirmed() -> None:
     def page(at: Any) -> Any:
-        return idle_facts(at, agent=agent(at, lab_seconds=5.0, unsaved=1, input_seconds=9000.0))
+        return idle_facts(at, agent=agent(at, unsaved=1, input_seconds=9000.0))
 
     watch = Watch()
     watch.run(90, page)
@@ -126,7 +126,7 @@ def test_what_works_while_nobody_has_it_open_is_said_to() -> None:
     watch = Watch()
     watch.run(1, lambda at: idle_facts(at, gpu=metrics(at, reading(0.9))))
     assert build_answer(outlook(watch), watch.now).text.startswith("The GPU is in use. Nobody has it open")
-    watch.run(1, lambda at: idle_facts(at, agent=agent(at, lab_seconds=5.0), gpu=metrics(at, reading(0.9))))
+    watch.run(1, lambda at: idle_facts(at, agent=agent(at, unsaved=0), gpu=metrics(at, reading(0.9))))
     assert build_answer(outlook(watch), watch.now).text == "The GPU is in use."
 
 

@@ -191,7 +191,7 @@ def test_the_limit_that_ends_first_is_followed() -> None:
 
 
 def with_page(at: datetime):
-    return idle_facts(at, agent=agent(at, lab_seconds=5.0, unsaved=2, input_seconds=9000.0))
+    return idle_facts(at, agent=agent(at, unsaved=1, input_seconds=9000.0))
 
 
 def reach_the_save(watch: Watch) -> None:
@@ -232,7 +232,7 @@ def test_a_failed_save_puts_the_stop_off() -> None:
 
 def test_without_an_open_page_there_is_nothing_to_save() -> None:
     watch = Watch()
-    watch.run(200, lambda at: idle_facts(at, agent=agent(at, lab_seconds=7000.0)))
+    watch.run(200)
     assert Action.SAVE not in {verdict.action for _, verdict in watch.verdicts}
 
 

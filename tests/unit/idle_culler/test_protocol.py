@@ -52,7 +52,7 @@ def test_what_is_out_of_bounds_is_refused(fields: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-1"])
 def test_numbers_that_are_none_are_refused(number: str) -> None:
-    text = json.dumps(LEAST)[:-1] + f', "labSeconds": {number}}}'
+    text = json.dumps(LEAST)[:-1] + f', "inputSeconds": {number}}}'
     with pytest.raises(ValidationError):
         Report.model_validate_json(text)
 

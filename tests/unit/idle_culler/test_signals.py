@@ -231,7 +231,7 @@ def test_missing_metrics_of_a_gpu_are_unknown_whatever_the_workspace_says() -> N
 
 @pytest.mark.parametrize("ignore", [True, False])
 def test_an_open_page_counts_only_where_the_policy_says_so(ignore: bool) -> None:
-    tab = agent(NOON, lab_seconds=5.0, input_seconds=9000.0)
+    tab = agent(NOON, unsaved=0, input_seconds=9000.0)
     facts = idle_facts(NOON, agent=tab, hub=hub(NOON, quiet=timedelta(seconds=40)))
     assert ask(facts, Limits(ignore_open_tabs=ignore))[0] is (IDLE if ignore else BUSY)
 

@@ -18,7 +18,6 @@ A, B = Document(path="a.ipynb", kind="notebook"), Document(path="b.py", kind="fi
 def test_without_a_page_nothing_is_known() -> None:
     pages = Pages()
     assert pages.documents(0) is None
-    assert pages.heard_seconds(0) is None
     assert pages.input_seconds(0) is None
 
 
@@ -27,7 +26,6 @@ def test_documents_of_all_pages_each_once() -> None:
     pages.tell("one", [A, B], input_seconds=None, now=10)
     pages.tell("two", [A], input_seconds=None, now=20)
     assert pages.documents(25) == (A, B)
-    assert pages.heard_seconds(25) == 5
     pages.tell("one", [], input_seconds=None, now=30)
     assert pages.documents(30) == (A,)
 
@@ -41,7 +39,6 @@ def test_a_page_that_closed_or_fell_silent_is_gone() -> None:
     pages.close("one")
     pages.close("never there")
     assert pages.documents(1) is None
-    assert pages.heard_seconds(1) == 1
 
 
 def test_input_is_the_last_in_any_page_and_outlives_it() -> None:

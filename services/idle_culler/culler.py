@@ -70,6 +70,8 @@ class Culler:
         self._newcomers: set[str] = set()
         """Users of servers that report and are not known yet."""
         self._would_stop: set[Key] = set()
+        self._let_through: set[Key] = set()
+        """Servers that the gate let through and whose stop has not begun: they are being saved."""
         self._alarms = Alarms(tools.notifier)
 
     # --- passes
@@ -83,11 +85,13 @@ class Culler:
         except HubError:
             # It may have been restarted: what it knows of activity is old then.
             self._quiet_until = book.clock() + book.policy.grace
+            self._show()
             raise
         book.forget()
         verdicts = dict(self._look_at_all())
         self.gate = self._judge_pass(verdicts)
-        self._allowance = self.gate.allowance or 0
+        self._let_through &= {key for key, verdict in verdicts.items() if is_idle_stop(verdict)}
+        self._allowance = (self.gate.allowance or 0) - len(self._let_through)
         for key, verdict in verdicts.items():
             self._settle(key, verdict, in_pass=True)
         self.tools.store.save(book.memory)
@@ -130,6 +134,7 @@ class Culler:
         if reason:
             verdict = hold(verdict, reason)
             self.book.judged[key] = replace(self.book.judged[key], verdict=verdict)
+            self._take_back_save(key)
         if verdict.action is Action.WARN and self.book.acts:
             self._warn(key, verdict)
         elif verdict.action is Action.STOP and begins and key not in self._stops:
@@ -144,13 +149,31 @@ class Culler:
                 note("would-stop", key, verdict.reason)
             return Reason.OBSERVE_ONLY
         self._would_stop.discard(key)
-        gate = self.gate
-        if not is_idle_stop(verdict) or key in self._stops or gate == OPEN:
+        if not is_idle_stop(verdict):
+            self._let_through.discard(key)
             return None
-        if gate.reason or not in_pass or self._allowance <= 0:
-            return gate.reason or Reason.TOO_MANY
-        self._allowance -= 1
+        return None if key in self._stops else self._gate_holds(key, verdict, in_pass=in_pass)
+
+    def _gate_holds(self, key: Key, verdict: Verdict, *, in_pass: bool) -> Reason | None:
+        """Say why the gate holds an idle stop; a save that is under way goes on."""
+        gate = self.gate
+        if key in self._let_through and (verdict.action is Action.SAVE or not gate.reason):
+            return None
+        if gate != OPEN:
+            if gate.reason or not in_pass or self._allowance <= 0:
+                return gate.reason or Reason.TOO_MANY
+            self._allowance -= 1
+        if verdict.action is Action.SAVE:
+            self._let_through.add(key)
         return None
+
+    def _take_back_save(self, key: Key) -> None:
+        """Forget a save that was not confirmed: once the stop may happen, it begins with a new one."""
+        self._let_through.discard(key)
+        tracks = self.book.memory.tracks
+        saving = tracks[key].saving
+        if saving is not None and saving.done is None:
+            tracks[key] = replace(tracks[key], saving=None)
 
     def _warn(self, key: Key, verdict: Verdict) -> None:
         note("warned", key, verdict.reason, seconds_left=round(verdict.seconds_left or 0))
@@ -160,6 +183,7 @@ class Culler:
     # --- stops
 
     def _begin_stop(self, key: Key, verdict: Verdict) -> None:
+        self._let_through.discard(key)
         if is_idle_stop(verdict):
             self.book.memory.stopped.append(self.book.clock())
         task = asyncio.create_task(self._stop(key, verdict), name=f"stop {key[0]}/{key[1]}")

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 from hub_ext.cluster.pods import Pod, read_pod
-from hub_ext.errors import KubeError, RemoteError
+from hub_ext.errors import HubError, KubeError, RemoteError
 from hub_ext.gpu.resources import is_accelerator
 from hub_ext.names import (
     ANNOTATION_SERVER,
@@ -100,22 +100,29 @@ class Observer:
         """
         view, now = self.view, self._clock()
         is_due = view.listed is None or now - view.listed >= self._list_hub_every
-        if is_due:
-            view.listed = None
-            view.servers = await self._servers()
-            view.listed = now
-        else:
-            for user in sorted(newcomers)[:NEWCOMERS]:
-                found = await self._hub.user(user)
-                view.servers |= _ready([found] if found else [])
+        try:
+            await (self._list(now) if is_due else self._read(newcomers))
+        except HubError as error:
+            self._note("hub", str(error))
+            raise
         # Pods come and go with servers; each is read again before its stop.
         if is_due or newcomers or view.pods is None:
             view.pods = await self._tried("kubernetes", self._pods)
         await self._measure()
         return view
 
-    async def _servers(self) -> dict[Key, HubFacts]:
-        return _ready(await self._hub.users(state=State.READY))
+    async def _list(self, now: datetime) -> None:
+        """Read all servers; a list that fails is asked for again at the next look."""
+        self.view.listed = None
+        self.view.servers = _ready(await self._hub.users(state=State.READY))
+        self.view.listed = now
+        self._note("hub", "")
+
+    async def _read(self, newcomers: Collection[str]) -> None:
+        for user in sorted(newcomers)[:NEWCOMERS]:
+            found = await self._hub.user(user)
+            self.view.servers |= _ready([found] if found else [])
+            self._note("hub", "")
 
     async def server(self, key: Key) -> HubFacts | None:
         """Read one server as the hub has it now; None if it does not run."""

@@ -28,6 +28,10 @@ def told(world: CulledHub, user: str, server: str = "") -> tuple[Told, Reason]:
     return verdict.told, verdict.reason
 
 
+def source_up(world: CulledHub, source: str) -> float | None:
+    return world.registry.get_sample_value("gpu_workspaces_culler_source_up", {"source": source})
+
+
 async def test_an_idle_server_is_warned_and_stopped_and_its_volume_stays() -> None:
     world = CulledHub(POLICY)
     world.add("ada")
@@ -96,7 +100,10 @@ async def test_without_the_hub_nothing_is_done_and_grace_begins_anew() -> None:
     for _ in range(3):
         with pytest.raises(HubError):
             await world.passes(1)
+    assert source_up(world, "hub") == 0
+    assert "hub" in world.culler.book.observer.view.problems
     await world.passes(13)
+    assert source_up(world, "hub") == 1
     assert world.culler.outlook(("ada", "")).verdict.held is Reason.GRACE
     assert await world.stops() == []
     await world.passes(4)
@@ -342,7 +349,7 @@ async def test_keep_is_budgeted() -> None:
 async def test_documents_are_saved_before_the_stop() -> None:
     world = CulledHub(POLICY)
     world.add("ada")
-    page = {"documents": UNSAVED, "lab_seconds": 3.0, "input_seconds": 9000.0}
+    page = {"documents": UNSAVED, "input_seconds": 9000.0}
     world.hear("ada", **page)
     await world.passes()
     while told(world, "ada")[0] is not Told.SAVING:
@@ -356,6 +363,71 @@ async def test_documents_are_saved_before_the_stop() -> None:
     assert await world.stops() == []
     world.culler.saved(("ada", ""), saving.id, ())
     assert await world.stops() == ["ada/"]
+
+
+async def reported_pass(world: CulledHub, *users: str) -> None:
+    """One pass, with a report of each workspace before and after it: a page is open there."""
+    for user in users:
+        world.hear(user, documents=UNSAVED, input_seconds=9000.0)
+    await world.passes()
+    for user in users:
+        if (user, "") in world.culler.book.judged:
+            world.hear(user, documents=UNSAVED, input_seconds=9000.0)
+
+
+async def test_what_was_held_is_saved_once_it_may_be_stopped() -> None:
+    world = CulledHub({**POLICY, "grace": "40m"})
+    world.add("ada")
+    while world.now < NOON + timedelta(minutes=39):
+        await reported_pass(world, "ada")
+    assert world.culler.outlook(("ada", "")).verdict.held is Reason.GRACE
+    for _ in range(3):
+        await reported_pass(world, "ada")
+        if told(world, "ada")[0] is Told.SAVING:
+            break
+    assert told(world, "ada")[0] is Told.SAVING
+    assert await world.stops() == []
+    saving = world.culler.book.memory.tracks["ada", ""].saving
+    assert saving
+    world.culler.saved(("ada", ""), saving.id, ())
+    assert await world.stops() == ["ada/"]
+
+
+async def test_what_goes_a_few_at_a_time_is_saved_whatever_is_reported_meanwhile() -> None:
+    world = CulledHub({**POLICY, "breaker": {"hold": "20m"}})
+    users = [f"user{number}" for number in range(12)]
+    for user in users:
+        world.add(user)
+    for _ in range(2 * STOP + 20):
+        await reported_pass(world, *users)
+        saving = [user for user in users if told(world, user)[0] is Told.SAVING]
+        if saving:
+            break
+    assert len(saving) == 5
+    await reported_pass(world, *saving)
+    assert [user for user in users if told(world, user)[0] is Told.SAVING] == []
+    assert len(await world.stops()) == 5, "those that nobody confirmed are stopped in the end"
+
+
+async def test_a_save_that_goes_on_counts_once_against_what_may_go() -> None:
+    defaults = {**POLICY["defaults"], "saveWithin": "5m"}
+    world = CulledHub({"defaults": defaults, "breaker": {"hold": "20m"}})
+    users = [f"user{number}" for number in range(12)]
+    for user in users:
+        world.add(user)
+    for _ in range(2 * STOP + 20):
+        await reported_pass(world, *users)
+        saving = [user for user in users if told(world, user)[0] is Told.SAVING]
+        if saving:
+            break
+    assert len(saving) == 5
+    await reported_pass(world, *users)
+    assert [user for user in users if told(world, user)[0] is Told.SAVING] == saving
+    for user in saving:
+        request = world.culler.book.memory.tracks[user, ""].saving
+        assert request
+        world.culler.saved((user, ""), request.id, ())
+    assert sorted(await world.stops()) == sorted(f"{user}/" for user in saving)
 
 
 async def test_a_user_may_stop_also_where_nothing_is_stopped_by_itself() -> None:
@@ -383,7 +455,7 @@ async def test_a_server_that_reports_is_known_before_the_next_list() -> None:
 async def test_what_an_admin_stops_the_user_cannot_keep() -> None:
     world = CulledHub(POLICY)
     world.add("ada")
-    page = {"documents": UNSAVED, "lab_seconds": 3.0}
+    page = {"documents": UNSAVED}
     world.hear("ada", **page)
     await world.passes(1)
     world.hear("ada", **page)

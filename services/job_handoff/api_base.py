@@ -1,4 +1,4 @@
-"""What all calls of the REST interface have in common.
+"""What all pages and all calls of the REST interface have in common.
 
 Shell: speaks HTTP.
 """
@@ -14,6 +14,7 @@ from typing import Any
 from hub_ext.errors import KubeError
 from hub_ext.selection_access import Person
 from services.base import Api
+from services.base.handlers import Handler
 
 from .parts import Parts
 from .people import Asker, ask_hub
@@ -23,8 +24,8 @@ from .verdicts import RefusalReason, RunRefusedError
 log = logging.getLogger(__name__)
 
 
-class HandoffApi(Api):
-    """Base of the interface: whoever asks, asks about their own runs."""
+class Asked(Handler):
+    """Knows the parts of the service and who asks, and gives refusals their own status."""
 
     @property
     def handoff(self) -> Parts:
@@ -39,6 +40,22 @@ class HandoffApi(Api):
         """Give the one who asks."""
         return (await self.asker()).person
 
+    def send_error(self, status_code: int = 500, **kwargs: Any) -> None:
+        """Give refusals and failures of the store their own status."""
+        error = refused(kwargs)
+        super().send_error(error.status if error else status_code, **kwargs)
+
+    def log_exception(self, typ: Any, value: BaseException | None, tb: Any) -> None:
+        """Log a refusal as one line: it is the answer, not a fault."""
+        if isinstance(value, RunRefusedError):
+            log.info("request refused: path=%s reason=%s", self.request.path, value.reason)
+        else:
+            super().log_exception(typ, value, tb)
+
+
+class HandoffApi(Asked, Api):
+    """Base of the interface: whoever asks, asks about their own runs."""
+
     def body(self) -> Any:
         """Read the body as JSON of any shape; a page of another site cannot send that type by itself."""
         sent = self.request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
@@ -51,11 +68,6 @@ class HandoffApi(Api):
         except (ValueError, RecursionError) as error:
             raise RunRefusedError(RefusalReason.BAD_REQUEST, "The body is not JSON.") from error
 
-    def send_error(self, status_code: int = 500, **kwargs: Any) -> None:
-        """Give refusals and failures of the store their own status."""
-        error = refused(kwargs)
-        super().send_error(error.status if error else status_code, **kwargs)
-
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Answer a refusal with its reason and its remedy."""
         error = refused(kwargs)
@@ -63,13 +75,6 @@ class HandoffApi(Api):
             super().write_error(status_code, **kwargs)
         else:
             self.finish({"status": status_code, **error.as_dict()})
-
-    def log_exception(self, typ: Any, value: BaseException | None, tb: Any) -> None:
-        """Log a refusal as one line: it is the answer, not a fault."""
-        if isinstance(value, RunRefusedError):
-            log.info("request refused: path=%s reason=%s", self.request.path, value.reason)
-        else:
-            super().log_exception(typ, value, tb)
 
 
 def refused(kwargs: Mapping[str, Any]) -> RunRefusedError | None:

@@ -1,4 +1,4 @@
-"""The form of a new run, read into the same request that the REST interface takes.
+"""The form of a new run, read into the same request that the REST interface takes, and back.
 
 Pure: no clock, no network.
 """
@@ -54,6 +54,34 @@ def request_of(fields: Mapping[str, str]) -> dict[str, Any]:
         body["schedule"] = {"cron": fields["cron"], "timeZone": fields.get("timeZone") or "Etc/UTC"}
     # The default server has the empty name.
     return {name: value for name, value in body.items() if name == "server" or value not in ("", {}, None)}
+
+
+def fields_of(request: Mapping[str, Any]) -> dict[str, str]:
+    """Give the fields of the form that describe a request; `request_of` reads them back.
+
+    What the form has no field for is left out. So is the version of the profile: a form has today's.
+    """
+    profile = str(request.get("profile") or "").partition("@")[0]
+    entry, source = request.get("entry") or {}, request.get("source") or {}
+    schedule, server = request.get("schedule") or {}, request.get("server")
+    plain = ("key", "name", "team", "priority", "maxDuration", "retries", "resumeFrom")
+    fields = {
+        **{name: request.get(name) for name in plain},
+        "profile": profile,
+        f"kind:{profile}": request.get("kind"),
+        f"nodes:{profile}": request.get("nodes"),
+        **{f"choice:{profile}:{name}": answer for name, answer in (request.get("choices") or {}).items()},
+        **{name: entry.get(name) for name in ("path", "kernel", "launcher")},
+        "parameters": "\n".join(f"{k} = {json.dumps(v)}" for k, v in (entry.get("parameters") or {}).items()),
+        "arguments": shlex.join(map(str, entry.get("arguments") or ())),
+        "snapshot": source.get("sha256"),
+        **{name: schedule.get(name) for name in ("cron", "timeZone")},
+    }
+    filled = {name: str(value) for name, value in fields.items() if value not in (None, "")}
+    if server is None:
+        return filled
+    release = {"release": "on"} if request.get("release") else {}
+    return filled | {"server": str(server), "image": str(request.get("image") or "profile")} | release
 
 
 def _choices(fields: Mapping[str, str]) -> dict[str, str]:

@@ -9,22 +9,18 @@ from __future__ import annotations
 
 import json
 import secrets
-import shlex
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
 
 from tornado import web
 
-from hub_ext.selection_access import Person
 from services.base import Page
 
 from . import places
-from .api_base import refused
-from .form import request_of
+from .api_base import Asked, refused
+from .form import fields_of, request_of
 from .offers import offers_for
-from .parts import Parts
-from .people import Asker, ask_hub
 from .seen import Seen
 from .verdicts import RefusalReason, RunRefusedError
 from .view import KINDS, entries_of, row_of, view_of
@@ -41,6 +37,7 @@ FIELDS = (
         "maxDuration",
         "retries",
         "launcher",
+        "kernel",
     ),
     *("cron", "timeZone", "server", "image", "release", "resumeFrom"),
 )
@@ -49,30 +46,12 @@ SENT_BEFORE = "This page was sent before with other values. Press Run again if y
 _QUERY = ("server", "snapshot", "path", "kernel")
 
 
-class HandoffPage(Page):
+class HandoffPage(Asked, Page):
     """Base of the pages."""
-
-    @property
-    def handoff(self) -> Parts:
-        found: Parts = self.settings["service"]
-        return found
 
     @property
     def is_admin(self) -> bool:
         return bool(self.model.get("admin"))
-
-    async def asker(self) -> Asker:
-        """Read the one who asks from the hub, as they are at this moment."""
-        return await ask_hub(self.handoff.core.hub, self.user)
-
-    async def person(self) -> Person:
-        """Give the one who asks."""
-        return (await self.asker()).person
-
-    def send_error(self, status_code: int = 500, **kwargs: Any) -> None:
-        """Give refusals their own status."""
-        error = refused(kwargs)
-        super().send_error(error.status if error else status_code, **kwargs)
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Show a refusal in its own words."""
@@ -81,10 +60,6 @@ class HandoffPage(Page):
             super().write_error(status_code, **kwargs)
         else:
             self.show("error.html", status=status_code, message=error.text)
-
-    def log_exception(self, typ: Any, value: BaseException | None, tb: Any) -> None:
-        if not isinstance(value, RunRefusedError):
-            super().log_exception(typ, value, tb)
 
 
 class Mine(HandoffPage):
@@ -195,20 +170,9 @@ class Clone(HandoffPage):
 
     async def get(self, run: str) -> None:
         seen = await self.handoff.board.one(await self.person(), run)
-        request = seen.record.request
-        entry, source = request.get("entry") or {}, request.get("source") or {}
-        fields = {
-            "profile": str(request.get("profile") or "").partition("@")[0],
-            "path": str(entry.get("path", "")),
-            "snapshot": str(source.get("sha256", "")),
-            "name": str(request.get("name") or ""),
-            "priority": str(request.get("priority") or ""),
-            "parameters": "\n".join(
-                f"{k} = {json.dumps(v)}" for k, v in (entry.get("parameters") or {}).items()
-            ),
-            "arguments": shlex.join(map(str, entry.get("arguments") or ())),
-        }
-        self.redirect(f"{self.handoff.context.prefix}new?{urlencode({k: v for k, v in fields.items() if v})}")
+        # A changed run begins anew, and stops no workspace unless that is asked for again.
+        fields = fields_of({**seen.record.request, "resumeFrom": None, "release": False})
+        self.redirect(f"{self.handoff.context.prefix}new?{urlencode(fields)}")
 
 
 class One(HandoffPage):

@@ -17,7 +17,7 @@ from hub_ext.quota.policy import limits_for
 from hub_ext.quota.usage import Holding, Owner
 from services.job_handoff.census import holding_of
 from services.job_handoff.cost import cost_of
-from services.job_handoff.form import request_of
+from services.job_handoff.form import fields_of, request_of
 from services.job_handoff.home import judge_home
 from services.job_handoff.ids import Claims, read_token, token_for
 from services.job_handoff.installed import Installed, read_trainer, unavailable
@@ -368,3 +368,51 @@ def test_a_form_that_makes_no_sense_is_refused(fields: dict[str, str]) -> None:
     with pytest.raises(RunRefusedError) as error:
         request_of(fields)
     assert error.value.reason == "bad-request"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"server": "", "image": "server", "release": True},
+        {"server": "b", "image": "profile", "release": False},
+        {"entry": {"type": "script", "path": "a.sh", "arguments": [], "launcher": "bash"}},
+        {
+            "entry": {
+                "type": "notebook",
+                "path": "a.ipynb",
+                "parameters": {"lr": 0.1, "text": " a = b\n\u2028", "list": [1, None], "number": "7"},
+                "kernel": "py",
+            }
+        },
+    ],
+)
+def test_the_form_of_a_request_gives_the_request_again(more: dict[str, Any]) -> None:
+    request = {
+        "key": "k",
+        "name": "A name",
+        "profile": "card",
+        "team": "nlp",
+        "kind": "trainjob",
+        "entry": {
+            "type": "script",
+            "path": "a.py",
+            "arguments": ["--lr", "a b", "", "it's"],
+            "launcher": "torchrun",
+        },
+        "source": {"type": "snapshot", "sha256": "a" * 64},
+        "priority": "normal",
+        "maxDuration": "4h",
+        "resumeFrom": "run-abcdefghijklmnop",
+        "choices": {"cards": "four"},
+        "nodes": 3,
+        "retries": 0,
+        "schedule": {"cron": "0 6 * * 1-5", "timeZone": "Europe/Berlin"},
+        **more,
+    }
+    assert request_of(fields_of(request)) == request
+
+
+def test_a_form_has_today_s_version_of_a_profile() -> None:
+    fields = fields_of({"profile": "card@1", "nodes": 2, "kind": None, "schedule": None, "server": None})
+    assert fields == {"profile": "card", "nodes:card": "2"}

@@ -5,18 +5,24 @@ Shell: talks to the service.
 
 from __future__ import annotations
 
+import errno
+import http.client
 import json
 import shutil
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from .common import PATIENCE, RunError
 
 CHUNK = 1024 * 1024
+T = TypeVar("T")
+DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
+"""Errors of our own disk, which no other try would heal."""
 
 
 class Service:
@@ -28,28 +34,44 @@ class Service:
 
     def get(self, path: str, target: Path, patience: float = PATIENCE) -> None:
         """Fetch a file; raises `RunError` if there is none."""
-        with self._persistently("GET", path, None, patience) as response, target.open("wb") as file:
-            shutil.copyfileobj(response, file, CHUNK)
+
+        def take(response: http.client.HTTPResponse) -> None:
+            with target.open("wb") as file:
+                shutil.copyfileobj(response, file, CHUNK)
+                length = response.headers.get("Content-Length")
+                # A body that is read piece by piece just stops where the connection broke off.
+                if length is not None and file.tell() != int(length):
+                    raise ConnectionError(f"{path}: {file.tell()} of {length} bytes came")
+
+        self._persistently("GET", path, None, patience, take)
 
     def ask(self, path: str, patience: float = 0.0) -> Any:
         """Ask for a small answer."""
-        with self._persistently("GET", path, None, patience) as response:
-            return json.load(response)
+        return self._persistently("GET", path, None, patience, json.load)
 
     def put(self, path: str, source: Path, patience: float = 0.0) -> None:
         """Send a file as it is at this moment, under a name below the run's own folder."""
         place = self.ask(f"place?name={urllib.parse.quote(path)}", patience)
-        with self._persistently("PUT", place["url"], source, patience, signed=place["signed"]):
-            pass
+        self._persistently(
+            "PUT", place["url"], source, patience, lambda _answer: None, signed=place["signed"]
+        )
 
     def _persistently(
-        self, method: str, path: str, body: Path | None, patience: float, *, signed: bool = False
-    ) -> IO[bytes]:
-        """Send a request again while the service is away; what it refuses is not sent again."""
+        self,
+        method: str,
+        path: str,
+        body: Path | None,
+        patience: float,
+        take: Callable[[http.client.HTTPResponse], T],
+        *,
+        signed: bool = False,
+    ) -> T:
+        """Send a request again until all of its answer has come; what is refused is not sent again."""
         deadline, delay = time.monotonic() + patience, 1.0
         while True:
             try:
-                return self._send(method, path, body, signed=signed)
+                with self._send(method, path, body, signed=signed) as response:
+                    return take(response)
             except urllib.error.HTTPError as error:
                 if error.code < 500 and error.code != 429:
                     text = error.read(500).decode(errors="replace")
@@ -57,14 +79,18 @@ class Service:
                         "source-lost", f"{method} {path.partition('?')[0]}: {error.code} {text}"
                     ) from error
                 problem: OSError = error
-            except OSError as error:  # no answer at all; `URLError` is one of these
+            except OSError as error:  # no answer at all, or half of one; `URLError` is one of these
+                if error.errno in DISK:
+                    raise
                 problem = error
+            except http.client.HTTPException as error:
+                problem = ConnectionError(f"{method} {path.partition('?')[0]}: {error!r}")
             if time.monotonic() + delay > deadline:
                 raise problem
             time.sleep(delay)
             delay = min(delay * 2, 15.0)
 
-    def _send(self, method: str, path: str, body: Path | None, *, signed: bool) -> IO[bytes]:
+    def _send(self, method: str, path: str, body: Path | None, *, signed: bool) -> http.client.HTTPResponse:
         url = path if signed else urllib.parse.urljoin(self._root, path)
         headers = {} if signed else {"X-Run-Token": self._token}
         if body is None:
@@ -75,10 +101,10 @@ class Service:
             data: Any = _Exactly(file, size)
             return self._open(urllib.request.Request(url, data=data, headers=headers, method=method))  # noqa: S310
 
-    def _open(self, request: urllib.request.Request) -> IO[bytes]:
+    def _open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
         """Send it, not by way of a proxy that the image may name."""
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        answer: IO[bytes] = opener.open(request, timeout=60)
+        answer: http.client.HTTPResponse = opener.open(request, timeout=60)
         return answer
 
 

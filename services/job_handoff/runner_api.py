@@ -126,9 +126,8 @@ class Put(RunnerHandler):
     """Takes in a file piece by piece; one that breaks off leaves what was there before."""
 
     def initialize(self) -> None:
-        self._pieces: asyncio.Queue[bytes | Exception | None] = asyncio.Queue(_QUEUED)
+        self._pieces: asyncio.Queue[bytes | None] = asyncio.Queue(_QUEUED)
         self._writing: asyncio.Task[bool] | None = None
-        self._size = 0
 
     def prepare(self) -> None:
         """Begin to write as soon as the first pieces come."""
@@ -137,27 +136,31 @@ class Put(RunnerHandler):
         self.request.connection.set_max_body_size(most)  # type: ignore[union-attr]
         path = self.place(self.name())
         self._writing = asyncio.create_task(self.handoff.core.store.put(path, self._read()))
+        # An upload that breaks off is not there to ask; its client hears nothing any more.
+        self._writing.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     async def _read(self) -> AsyncIterator[bytes]:
         while (piece := await self._pieces.get()) is not None:
-            if isinstance(piece, Exception):
-                raise piece
             yield piece
 
     async def data_received(self, chunk: bytes) -> None:
-        """Hand a piece on; the client waits while the store is slow."""
-        writing = self._writing
-        assert writing is not None  # noqa: S101 - `prepare` began it
-        waiting = asyncio.ensure_future(self._pieces.put(chunk))
-        await asyncio.wait({waiting, writing}, return_when=asyncio.FIRST_COMPLETED)
-        if writing.done():
-            waiting.cancel()
-            await writing
+        """Hand a piece on; the client waits while the store is slow.
+
+        Once the store has given up, the rest is read and dropped: a client hears why only after it has sent
+        everything, and `put` says it.
+        """
+        await self._hand_on(chunk)
+
+    async def _hand_on(self, piece: bytes | None) -> asyncio.Task[bool]:
+        """Let the store have a piece, or the end, unless it takes nothing any more."""
+        assert self._writing is not None  # noqa: S101 - `prepare` began it
+        waiting = asyncio.ensure_future(self._pieces.put(piece))
+        await asyncio.wait({waiting, self._writing}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        return self._writing
 
     async def put(self, _run: str) -> None:
-        await self._pieces.put(None)
-        assert self._writing is not None  # noqa: S101 - `prepare` began it
-        await self._writing
+        await (await self._hand_on(None))
         self.set_status(HTTPStatus.NO_CONTENT)
 
     def on_connection_close(self) -> None:

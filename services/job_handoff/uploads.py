@@ -10,15 +10,21 @@ import json
 import tempfile
 from dataclasses import asdict
 from http import HTTPStatus
-from typing import IO
+from typing import IO, Final
 
 from tornado import web
+
+from hub_ext.units import gib
 
 from . import places
 from .api_base import HandoffApi
 from .archive import inspect, sha256_of
-from .snapshot import Limits
+from .snapshot import IGNORE_FILE, Limits
 from .verdicts import RefusalReason, RunRefusedError
+
+HEARD: Final = 1024 * 1024 * 1024
+"""Bytes of an upload that is too large which are read and dropped: a client that is cut off while it sends
+never reads why."""
 
 
 @web.stream_request_body
@@ -26,21 +32,29 @@ class Snapshots(HandoffApi):
     """Uploaded sources, by the hash of what they are."""
 
     _file: IO[bytes] | None = None
+    _told = 0
+    """Bytes that the client says it sends."""
     _size = 0
+    """Bytes that came."""
 
     async def prepare(self) -> None:
         """Let a larger body through than for anything else, to a signed-in user only."""
         await super().prepare()
         bounds = self.handoff.settings.bounds
         self._limits = Limits(files=bounds.source_files, size=bounds.source_size, packed=bounds.source_packed)
-        # One more than is allowed, so that it is refused here and in plain words.
-        self.request.connection.set_max_body_size(bounds.source_packed + 1)  # type: ignore[union-attr]
+        told = self.request.headers.get("Content-Length", "0")
+        self._told = int(told) if told.isascii() and told.isdigit() else 0
+        most = max(HEARD, bounds.source_packed)
+        if self._told > most:
+            raise _too_large(bounds.source_packed)
+        self.request.connection.set_max_body_size(most)  # type: ignore[union-attr]
 
     async def data_received(self, chunk: bytes) -> None:
-        """Keep a piece; a small upload stays in memory."""
+        """Keep a piece, or none of an upload that is too large; a small one stays in memory."""
         self._size += len(chunk)
-        if self._size > self._limits.packed:
-            raise RunRefusedError(RefusalReason.SOURCE_TOO_LARGE, "The archive is too large.", field="source")
+        if max(self._told, self._size) > self._limits.packed:
+            self._let_go()
+            return
         if self._file is None:
             self._file = tempfile.SpooledTemporaryFile(max_size=4 * 1024 * 1024)  # noqa: SIM115
         await asyncio.to_thread(self._file.write, chunk)
@@ -54,6 +68,8 @@ class Snapshots(HandoffApi):
 
     async def put(self, digest: str) -> None:
         """Take in a source, if it is what its name says and keeps the rules."""
+        if self._size > self._limits.packed:
+            raise _too_large(self._limits.packed)
         if self._file is None:
             raise RunRefusedError(RefusalReason.SOURCE_UNSAFE, "The upload is empty.", field="source")
         if await asyncio.to_thread(sha256_of, self._file) != digest:
@@ -70,6 +86,19 @@ class Snapshots(HandoffApi):
         self.finish({"sha256": digest, "files": len(contents.files), "size": contents.size})
 
     def on_finish(self) -> None:
+        self._let_go()
+
+    def _let_go(self) -> None:
         """Let go of what was kept meanwhile."""
         if self._file is not None:
             self._file.close()
+            self._file = None
+
+
+def _too_large(most: int) -> RunRefusedError:
+    return RunRefusedError(
+        RefusalReason.SOURCE_TOO_LARGE,
+        f"The archive is too large: {gib(most)} are allowed.",
+        field="source",
+        help=f"Name in {IGNORE_FILE} what the run does not need.",
+    )

@@ -8,7 +8,8 @@ Shell: talks to the service.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, Self
@@ -24,6 +25,8 @@ URL: Final = "GPU_WORKSPACES_HANDOFF_URL"
 TOKEN: Final = "JUPYTERHUB_API_TOKEN"  # noqa: S105 - the name of a variable
 TIMEOUT: Final = httpx.Timeout(60.0, connect=10.0)
 TRIES: Final = 4
+PAUSE: Final = 1.0
+"""Seconds after the first try that nobody answered; twice as long after each further one."""
 
 
 class HandoffError(RemoteError):
@@ -31,6 +34,10 @@ class HandoffError(RemoteError):
 
     def __init__(self, what: str, *, status: int | None = None) -> None:
         super().__init__(what, system="job-handoff", status=status)
+
+
+class UnansweredError(HandoffError):
+    """The service gave no answer: whether it did what was asked is not known."""
 
 
 class RefusedError(WorkspaceError):
@@ -47,7 +54,14 @@ class RefusedError(WorkspaceError):
 class Client:
     """A client for one user. Use it in ``with``."""
 
-    def __init__(self, url: str, token: str, *, transport: httpx.BaseTransport | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        *,
+        transport: httpx.BaseTransport | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
         self._client = httpx.Client(
             base_url=url.rstrip("/") + "/",
             headers={"Authorization": f"token {token}"},
@@ -56,6 +70,7 @@ class Client:
             trust_env=False,
         )
         self.url = url.rstrip("/") + "/"
+        self._sleep = sleep
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
@@ -117,22 +132,18 @@ class Client:
         part.replace(target)
 
     def _ask(self, method: str, path: str, **more: Any) -> httpx.Response:
-        problem: HandoffError | None = None
-        for _ in range(TRIES):
+        for again in range(TRIES - 1):
             try:
-                answer = self._try(method, path, **more)
-            except HandoffError as error:
-                problem = error
-                continue
-            return self._checked(answer)
-        assert problem is not None  # noqa: S101 - each try that is not answered leaves one
-        raise problem
+                return self._checked(self._try(method, path, **more))
+            except UnansweredError:
+                self._sleep(PAUSE * 2**again)
+        return self._checked(self._try(method, path, **more))
 
     def _try(self, method: str, path: str, **more: Any) -> httpx.Response:
         try:
             return self._client.request(method, path, **more)
         except httpx.HTTPError as error:
-            raise HandoffError(f"no answer: {error!r}") from error
+            raise UnansweredError(f"no answer: {error!r}") from error
 
     @staticmethod
     def _checked(answer: httpx.Response) -> httpx.Response:

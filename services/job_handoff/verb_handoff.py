@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -88,7 +89,7 @@ def _cancel(client: Client, args: argparse.Namespace) -> Report:
 
 
 def _retry(client: Client, args: argparse.Namespace) -> Report:
-    answer = client.post(f"api/runs/{args.run}/retry", {})
+    answer = client.post(f"api/runs/{args.run}/retry", {"key": secrets.token_hex(16)})
     return Report(result=answer, text=f"Submitted as {answer['id']}. {answer['forecast']['text']}")
 
 

@@ -13,7 +13,7 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -31,6 +31,8 @@ from .verdicts import RunRefusedError
 HELP = "run a notebook or a script of this workspace on the cluster"
 EVERY: Final = 3.0
 """Seconds between two looks at a run that is watched."""
+_KNOWN: Final = 4000
+"""Characters by which the end of what was shown is found again in a log."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -188,7 +190,7 @@ def _kernels() -> list[str] | None:
         return None
 
 
-def watch(client: Client, run: str) -> Report:
+def watch(client: Client, run: str, *, sleep: Callable[[float], None] = time.sleep) -> Report:
     """Show how a run stands and what it says until it has ended."""
     said, shown = "", ""
     while True:
@@ -197,15 +199,22 @@ def watch(client: Client, run: str) -> Report:
         if status["text"] != said:
             said = status["text"]
             print(f"[{status['phase']}] {said}", file=sys.stderr, flush=True)  # noqa: T201
-        log = client.text(f"api/runs/{run}/log", lines="5000")
-        new = log.removeprefix(shown) if log.startswith(shown) else log
-        if new:
-            print(new, end="" if new.endswith("\n") else "\n", flush=True)  # noqa: T201
+        # The log that was filed has another end of line than the one of the pod.
+        log = client.text(f"api/runs/{run}/log", lines="5000").rstrip("\n")
+        if new := news(log, shown):
+            print(new.removeprefix("\n"), flush=True)  # noqa: T201
             shown = log
         if status["phase"] in {"succeeded", "failed", "canceled"}:
             break
-        time.sleep(EVERY)
+        sleep(EVERY)
     if status["phase"] == "succeeded":
         return Report(result=seen)
     finding = Finding(severity=Severity.ERROR, code=status["reason"], message=status["text"])
     return Report(findings=[finding], result=seen)
+
+
+def news(log: str, shown: str) -> str:
+    """Give what a log says beyond what was shown of it; a long log has lost its beginning meanwhile."""
+    if log.startswith(shown):
+        return log.removeprefix(shown)
+    return log.rpartition(shown[-_KNOWN:])[2]

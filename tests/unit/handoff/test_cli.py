@@ -9,11 +9,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 
 from hub_ext.cli.app import main
+from services.job_handoff.client import Client
 from services.job_handoff.git import GitError, read_checkout
+from services.job_handoff.verb_run import watch
 
 from .conftest import World
 
@@ -109,6 +112,59 @@ async def test_runs_are_listed_shown_ended_and_fetched(
     assert brought["result"]["files"] == [str(home / run / "deep" / "b.txt")]
     assert (home / run / "a.txt").read_text() == "mine"
     assert (await command("handoff", "fetch", "--finished", "--to", home))[1]["result"]["files"] == []
+
+
+class LosesAnswers(httpx.HTTPTransport):
+    """Brings every request there; the answers to the first ones of a kind are lost."""
+
+    def __init__(self, method: str, lost: int) -> None:
+        super().__init__()
+        self.method, self.lost = method, lost
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        answer = super().handle_request(request)
+        if request.method == self.method and self.lost:
+            self.lost -= 1
+            answer.read()
+            raise httpx.ReadTimeout("lost", request=request)
+        return answer
+
+
+async def test_a_retry_whose_answer_is_lost_makes_one_run(
+    command: Command, script: Path, world: World, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, made = await command("run", script, "--profile", "cpu")
+    run = made["result"]["id"]
+    await command("handoff", "cancel", run)
+    pauses: list[float] = []
+    client = Client(url, "ada", transport=LosesAnswers("POST", 2), sleep=pauses.append)
+    monkeypatch.setattr(Client, "from_environment", lambda: client)
+    status, again = await command("handoff", "retry", run)
+    assert (status, again["result"]["created"]) == (0, False)
+    assert [job["metadata"]["name"] for job in world.kube.all_for_test("jobs")] == [again["result"]["id"]]
+    assert pauses == [1.0, 2.0]
+
+
+class Talking:
+    """The service while a run says 300 lines between two looks; it gives the last 5000."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks, self.seen = looks, 0
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/log"):
+            lines = [f"step {number}" for number in range(4700 + 300 * self.seen)][-5000:]
+            # What was filed ends without a line feed.
+            return httpx.Response(200, text="\n".join(lines) + ("\n" if self.seen < self.looks else ""))
+        self.seen += 1
+        phase = "running" if self.seen < self.looks else "succeeded"
+        return httpx.Response(200, json={"status": {"phase": phase, "text": phase, "reason": ""}})
+
+
+def test_a_watch_says_each_line_once_however_long_the_log_is(capsys: pytest.CaptureFixture[str]) -> None:
+    with Client("http://hub/", "t", transport=httpx.MockTransport(Talking(4))) as client:
+        watch(client, "run-a", sleep=lambda _seconds: None)
+    assert capsys.readouterr().out.splitlines() == [f"step {number}" for number in range(4700 + 300 * 4)]
 
 
 async def test_outside_a_workspace_the_command_says_what_is_missing(

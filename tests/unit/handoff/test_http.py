@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import http.server
 import json
 import os
 import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx
 import pytest
 
 from services.job_handoff.core import RUNNER
 from services.job_handoff.ids import Claims, token_for
+from services.job_handoff.runner.client import Service
+from services.job_handoff.store import StoreError
 
 from .conftest import DIGEST, NOTEBOOK, PREFIX, SOURCE, World, archive, body
 
@@ -102,6 +107,43 @@ async def test_the_form_submits_and_says_why_not(ada: httpx.AsyncClient) -> None
     assert (await ada.get(done.headers["Location"].removeprefix(PREFIX))).status_code == 200
 
 
+async def test_a_form_that_was_checked_or_cloned_keeps_all_answers(ada: httpx.AsyncClient) -> None:
+    asked = {
+        "kind:card": "trainjob",
+        "nodes:card": "2",
+        "choice:card:cards": "one",
+        "maxDuration": "2h",
+        "retries": "2",
+        "launcher": "torchrun",
+    }
+    fields = {"key": "c", "snapshot": DIGEST, "path": "train.py", "profile": "card", **asked}
+    checked = await ada.post("new", data=fields | {"do": "check", "kernel": "py", "nodes:slice": "2"})
+    cloned = await made_into_a_form(ada, fields)
+    for page in (checked.text, cloned):
+        assert '<option value="trainjob" selected>' in page
+        assert 'name="nodes:card" value="2"' in page
+        assert 'name="maxDuration" value="2h"' in page
+        assert 'name="retries" value="2"' in page
+        assert "<option selected>torchrun</option>" in page
+    assert 'name="nodes:slice" value="2"' in checked.text
+    assert 'name="kernel" value="py"' in checked.text
+
+
+async def made_into_a_form(ada: httpx.AsyncClient, fields: dict[str, str]) -> str:
+    """Submit a run and give the form that is made of it."""
+    done = await ada.post("new", data=fields)
+    assert done.status_code == 303, done.text
+    place = done.headers["Location"].removeprefix(PREFIX)
+    return (await ada.get(f"{place}/clone", follow_redirects=True)).text
+
+
+async def test_an_answer_that_was_checked_is_shown_again(ada: httpx.AsyncClient) -> None:
+    fields = {"key": "c", "snapshot": DIGEST, "path": "train.py", "profile": "card"}
+    for answer in ("one", "four"):
+        page = await ada.post("new", data=fields | {"choice:card:cards": answer, "do": "check"})
+        assert f'<option value="{answer}" selected>' in page.text
+
+
 # What pods ask
 
 
@@ -143,6 +185,82 @@ async def test_half_an_upload_leaves_what_was_there(ada: httpx.AsyncClient, worl
     ).status_code == 204
     assert await world.store.get(f"nlp/ada/runs/{run}/outputs/a.txt") == b"first"
     del reader
+
+
+@pytest.mark.parametrize(("full", "status"), [(True, 507), (False, 503)])
+async def test_an_upload_that_the_store_gives_up_hears_why(
+    ada: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch, full: bool, status: int
+) -> None:
+    async def give_up(_path: str, content: AsyncIterator[bytes]) -> bool:
+        await anext(content)
+        raise StoreError("No space left" if full else "no answer", full=full)
+
+    monkeypatch.setattr(world.service.core.store, "put", give_up)
+    run = "run-aaaaaaaaaaaaaaaa"
+    answer = await ada.put(
+        f"runner/{run}/file?name=outputs/a", content=b"x" * (12 * 2**20), headers=token(world, run)
+    )
+    assert answer.status_code == status
+
+
+@pytest.mark.parametrize("pieces", [False, True])
+async def test_an_upload_beyond_the_limit_is_refused_in_plain_words(
+    ada: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch, pieces: bool
+) -> None:
+    settings = world.service.settings
+    bounds = settings.bounds.model_copy(update={"source_packed": 2**20})
+    monkeypatch.setattr(world.service, "settings", settings.model_copy(update={"bounds": bounds}))
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for _ in range(12):
+            yield b"x" * 2**20
+
+    content = chunks() if pieces else b"x" * (12 * 2**20)
+    answer = await ada.put(f"api/snapshots/{'0' * 64}", content=content)
+    assert (answer.status_code, answer.json()["reason"]) == (413, "source-too-large")
+    assert "1 MiB are allowed" in answer.json()["message"]
+
+
+class Cuts(http.server.BaseHTTPRequestHandler):
+    """A service whose connections break off in the middle of the first answers."""
+
+    cuts: ClassVar[int]
+    content: ClassVar[bytes]
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(self.content)))
+        self.end_headers()
+        cut = type(self).cuts > 0
+        type(self).cuts -= 1
+        self.wfile.write(self.content[:-7] if cut else self.content)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        """Say nothing."""
+
+
+@pytest.fixture
+def cutting() -> Iterator[tuple[Service, type[Cuts]]]:
+    kind: type[Cuts] = type("Once", (Cuts,), {"cuts": 1, "content": json.dumps(["x" * 100_000]).encode()})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), kind) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield Service(f"http://127.0.0.1:{server.server_port}/", "t", "run-a"), kind
+        server.shutdown()
+        thread.join()
+
+
+def test_a_download_that_was_cut_is_fetched_again(
+    cutting: tuple[Service, type[Cuts]], tmp_path: Path
+) -> None:
+    service, kind = cutting
+    service.get("checkpoint?name=a", tmp_path / "a", patience=30.0)
+    assert (tmp_path / "a").read_bytes() == kind.content
+    kind.cuts = 1
+    assert service.ask("checkpoints", patience=30.0) == ["x" * 100_000]
+    kind.cuts = 9
+    with pytest.raises(OSError, match="of 100004 bytes came"):
+        service.get("checkpoint?name=a", tmp_path / "a", patience=0.0)
 
 
 class Pod:

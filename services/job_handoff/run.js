@@ -12,28 +12,27 @@ function atEnd() {
 }
 
 async function refresh() {
-  const [text, page] = await Promise.all([
-    fetch(log.dataset.url, { headers }),
-    fetch(location.href, { headers }),
-  ]);
-  if (text.ok) {
+  const page = await fetch(location.href, { headers });
+  if (!page.ok) return;
+  const fresh = new DOMParser().parseFromString(await page.text(), "text/html");
+  const said = fresh.getElementById("log");
+  if (said && said.textContent !== log.textContent) {
     const follow = atEnd();
-    log.textContent = (await text.text()) || "Nothing yet.";
+    log.textContent = said.textContent;
     if (follow) log.scrollTop = log.scrollHeight;
   }
-  if (page.ok) {
-    const fresh = new DOMParser().parseFromString(await page.text(), "text/html");
-    for (const id of parts) {
-      const [old, now] = [document.getElementById(id), fresh.getElementById(id)];
-      if (old && now && old.innerHTML !== now.innerHTML) old.replaceWith(now);
-    }
-    if (fresh.getElementById("log")?.dataset.ended === "yes") location.reload();
+  for (const id of parts) {
+    const [old, now] = [document.getElementById(id), fresh.getElementById(id)];
+    if (old && now && old.innerHTML !== now.innerHTML) old.replaceWith(now);
   }
+  if (said?.dataset.ended === "yes") location.reload();
+}
+
+// One look at a time, however long the service takes.
+async function keepUp() {
+  if (!document.hidden) await refresh().catch(() => {});
+  setTimeout(keepUp, EVERY);
 }
 
 log.scrollTop = log.scrollHeight;
-if (log.dataset.ended === "no") {
-  setInterval(() => {
-    if (!document.hidden) refresh().catch(() => {});
-  }, EVERY);
-}
+if (log.dataset.ended === "no") setTimeout(keepUp, EVERY);

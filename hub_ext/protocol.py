@@ -191,8 +191,6 @@ class Keep(Message):
     """The user wants to keep the server."""
 
     server: Word = ""
-    seconds: Annotated[int, Field(ge=60, le=7 * 86400)] | None = None
-    """For how long; None for as long as one press gives."""
 
 
 class Stop(Message):
@@ -266,8 +264,6 @@ class Button(Message):
     text: Line = ""
     """Why it is not enabled, or what it does."""
     url: Line = ""
-    seconds: int | None = None
-    """How long `keep` keeps."""
 
 
 class Evidence(Message):

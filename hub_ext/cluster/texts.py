@@ -111,7 +111,10 @@ def span(time: timedelta) -> str:
     seconds = round(time.total_seconds())
     if seconds < 90:
         return f"{max(1, seconds)} s"
-    return f"{round(seconds / 60)} min"
+    if seconds < 5400:
+        return f"{round(seconds / 60)} min"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes:02d} min"
 
 
 def timed_out(text: str) -> str:

@@ -109,8 +109,8 @@ def merge_files(files: Sequence[File], findings: Findings) -> dict[str, Any]:
     """Merge all files, and say where a later one changes nothing by an empty mapping."""
     merged: dict[str, Any] = {}
     for number, file in enumerate(files):
-        for loc in _empty_mappings(file.data) if number else ():
-            if isinstance(_get(merged, loc), Mapping) and _get(merged, loc):
+        for loc in empty_mappings(file.data) if number else ():
+            if isinstance(value_at(merged, loc), Mapping) and value_at(merged, loc):
                 findings.add(
                     Code.NO_EFFECT,
                     loc,
@@ -121,15 +121,17 @@ def merge_files(files: Sequence[File], findings: Findings) -> dict[str, Any]:
     return merged
 
 
-def _empty_mappings(value: Any, loc: Loc = ()) -> Iterator[Loc]:
+def empty_mappings(value: Any, loc: Loc = ()) -> Iterator[Loc]:
+    """Find mappings without keys, which take nothing away when values are merged."""
     if isinstance(value, Mapping):
         if not value and loc:
             yield loc
         for key, item in value.items():
-            yield from _empty_mappings(item, (*loc, key))
+            yield from empty_mappings(item, (*loc, key))
 
 
-def _get(value: Any, loc: Loc) -> Any:
+def value_at(value: Any, loc: Loc) -> Any:
+    """Give what stands at a place; None if nothing does."""
     for step in loc:
         value = value.get(step) if isinstance(value, Mapping) else None
     return value
@@ -151,14 +153,14 @@ def find_hub(values: Mapping[str, Any], findings: Findings) -> Hub | None:
         findings.add(Code.SEVERAL_LISTS, places[0], f"there are further profile lists: {others}")
     loc = places[0]
     root = _chart_root(values, loc)
-    singleuser = _get(values, (*root, "singleuser"))
+    singleuser = value_at(values, (*root, "singleuser"))
     singleuser = singleuser if isinstance(singleuser, Mapping) else {}
     is_chart = loc[-2:] == ("singleuser", "profileList") or "KubeSpawner" in loc
     if is_chart:
-        check_keys_of_chart(_get(values, root), root, findings)
+        check_keys_of_chart(value_at(values, root), root, findings)
     return Hub(
         loc=loc,
-        profiles=_get(values, loc),
+        profiles=value_at(values, loc),
         settings=_settings(singleuser, (*root, "singleuser"), is_chart=is_chart) | _configured(values, root),
         keys=_keys(singleuser),
         image=CHART_IMAGE if is_chart else SPAWNER_IMAGE,
@@ -184,7 +186,7 @@ def _code(value: Any) -> Iterator[str]:
 def _chart_root(values: Mapping[str, Any], loc: Loc) -> Loc:
     """Give the place of the chart's own values: a parent chart puts them below a key."""
     for length in range(len(loc)):
-        if isinstance(_get(values, (*loc[:length], "singleuser")), Mapping):
+        if isinstance(value_at(values, (*loc[:length], "singleuser")), Mapping):
             return loc[:length]
     return loc[: loc.index("hub")] if "hub" in loc else ()
 
@@ -202,8 +204,8 @@ _PLACES: Final[Mapping[str, Loc]] = {
 
 
 def _settings(singleuser: Mapping[str, Any], loc: Loc, *, is_chart: bool) -> dict[str, tuple[Loc, Any]]:
-    written = {name: _get(singleuser, place) for name, place in _PLACES.items()}
-    if written["image"] and (tag := _get(singleuser, ("image", "tag"))):
+    written = {name: value_at(singleuser, place) for name, place in _PLACES.items()}
+    if written["image"] and (tag := value_at(singleuser, ("image", "tag"))):
         written["image"] = f"{written['image']}:{tag}"
     if is_chart:
         written["mem_guarantee"] = written["mem_guarantee"] or CHART_MEMORY
@@ -212,13 +214,13 @@ def _settings(singleuser: Mapping[str, Any], loc: Loc, *, is_chart: bool) -> dic
 
 def _keys(singleuser: Mapping[str, Any]) -> dict[str, frozenset[str]]:
     places = {"environment": "extraEnv", "node_selector": "nodeSelector", "extra_labels": "extraLabels"}
-    return {name: frozenset(_get(singleuser, (key,)) or ()) for name, key in places.items()}
+    return {name: frozenset(value_at(singleuser, (key,)) or ()) for name, key in places.items()}
 
 
 def _configured(values: Mapping[str, Any], root: Loc) -> dict[str, tuple[Loc, Any]]:
     """Give what `hub.config.KubeSpawner` says, which wins over `singleuser`."""
     loc = (*root, "hub", "config", "KubeSpawner")
-    config = _get(values, loc)
+    config = value_at(values, loc)
     if not isinstance(config, Mapping):
         return {}
     return {name: ((*loc, name), config[name]) for name in _PLACES if name in config}

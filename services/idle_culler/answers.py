@@ -145,7 +145,6 @@ def _buttons(outlook: Outlook) -> Iterator[Button]:
             label=f"Keep {format_duration(timedelta(seconds=limits.keep_for))}",
             enabled=not refusal,
             text=refusal or (f"You can do this {left} more times." if left > 1 else "This is the last time."),
-            seconds=round(limits.keep_for),
         )
     if outlook.has_page:
         yield Button(act=Act.SAVE_STOP, label="Save and stop", text="Saves open documents, then stops.")

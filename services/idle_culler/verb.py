@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import zlib
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from itertools import pairwise
@@ -109,16 +110,16 @@ def _read(path: Path) -> Iterator[Facts]:
 
 
 def _documents(path: Path) -> Iterator[tuple[str, Any]]:
-    raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     try:
-        text = raw.decode("utf-8")
+        raw = path.read_bytes()
+        text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8")
         if ".jsonl" in path.suffixes:
             for number, line in enumerate(text.splitlines(), 1):
                 if line.strip():
                     yield f"{path}:{number}", json.loads(line)
             return
         data = yaml.safe_load(text)
-    except (ValueError, yaml.YAMLError) as error:
+    except (OSError, EOFError, zlib.error, ValueError, yaml.YAMLError) as error:
         raise UsageError(f"{path}: cannot be read: {error}") from None
     items = data.get("servers", [data]) if isinstance(data, dict) else data
     for number, item in enumerate(items if isinstance(items, list) else [items]):

@@ -62,7 +62,7 @@ class Board:
                 workload=workloads.get(obj["metadata"]["uid"]),
                 pods=pods.get(record.id, ()),
             )
-            found[record.id] = Seen(record=record, status=_status(observed, record), obj=obj)
+            found[record.id] = Seen(record=record, status=_status(observed), obj=obj)
         if person is not None:
             for record in await self._filed(person):
                 found.setdefault(record.id, Seen(record=record, status=status_of(record)))
@@ -118,7 +118,7 @@ class Board:
             position=(positions or {}).get(name),
             last_word=await self._json(record, "logs/end.json"),
         )
-        status = _status(observed, record)
+        status = _status(observed)
         return Seen(
             record=record,
             status=status,
@@ -195,8 +195,7 @@ def unknown(run: str) -> RunRefusedError:
     return RunRefusedError(RefusalReason.UNKNOWN_RUN, f"You have no run {run!r}.")
 
 
-def _status(observed: Observed, record: Record) -> Status:
+def _status(observed: Observed) -> Status:
     if observed.obj["kind"] == "CronJob":
         return schedule_status(observed.obj)
-    del record
     return judge(observed)

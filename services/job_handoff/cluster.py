@@ -9,12 +9,13 @@ import asyncio
 import contextlib
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any, Final
 
 from hub_ext.cluster.events import Event, EventIndex, read_event
 from hub_ext.cluster.pods import Pod, read_pod
 from hub_ext.names import LABEL_JOB, LABEL_USER, label_value
-from services.kube import ConflictError, ForbiddenError, Kube, NotFoundError, api_path
+from services.kube import ConflictError, ForbiddenError, Kube, KubeError, NotFoundError, api_path
 
 from .installed import KUEUE_VERSION, Installed, read_trainer
 from .queue_facts import Queue, read_queue
@@ -206,8 +207,8 @@ class Cluster:
             return await self.kube.text(self._core("pods", pod.name, "log"), **params)
         except NotFoundError:
             return None
-        except Exception as error:
-            if getattr(error, "status", None) == 400:
+        except KubeError as error:
+            if error.status == HTTPStatus.BAD_REQUEST:
                 return None  # "container is waiting to start": there is no log yet
             raise
 
@@ -236,8 +237,8 @@ class Cluster:
             found = await self.kube.get(path, limit="1000")
         except (NotFoundError, ForbiddenError):
             return None
-        except Exception as error:
-            if getattr(error, "status", None) == 503:
+        except KubeError as error:
+            if error.status == HTTPStatus.SERVICE_UNAVAILABLE:
                 return None  # the part of Kueue that says it is not running
             raise
         return {

@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from hub_ext.catalog.model import Catalog
 from hub_ext.quota.demand import Weights, weights_of
-from hub_ext.quota.policy import Limit, limits_for
 from hub_ext.selection_access import Person, teams_of
 from services.base import CatalogFile
 from services.hub import Hub
@@ -67,10 +66,6 @@ class Core:
         """Give the catalog as it is now, and what its devices are worth."""
         catalog = await self.catalogs.current()
         return catalog, weights_of(catalog)
-
-    def limits(self, catalog: Catalog, team: str) -> tuple[Limit, ...]:
-        """Give the limits of a member of a team."""
-        return limits_for(catalog, team)
 
     def now(self) -> datetime:
         """Read the clock."""

@@ -25,8 +25,6 @@ class HomeVerdict:
     mount: bool
     text: str = ""
     """Why not, and what to do; empty where it may."""
-    check_zone: bool = False
-    """Whether the run must go where the volume is."""
 
 
 def judge_home(access_mode: str, *, running: bool | None, reachable: bool = True) -> HomeVerdict:
@@ -54,4 +52,4 @@ def judge_home(access_mode: str, *, running: bool | None, reachable: bool = True
             text=f"Your home can be used on {whom} at a time, and your server has it. {_SNAPSHOT}, or stop "
             "the server first.",
         )
-    return HomeVerdict(mount=True, check_zone=True)
+    return HomeVerdict(mount=True)

@@ -19,7 +19,6 @@ from typing import Any, Final
 
 from hub_ext.names import DOMAIN, label_value
 
-LONGEST: Final = 47
 _DIGITS: Final = 16
 """Base32 digits of SHA-256, 80 bits: nobody finds a key that meets another user's run."""
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from hub_ext.catalog.model import Catalog
 from hub_ext.quota.demand import Weights
+from hub_ext.quota.policy import limits_for
 from hub_ext.quota.usage import Holding
 from hub_ext.render.storage import UserFacts, build_volumes
 
@@ -174,7 +175,7 @@ class Judge:
         if plan.request.release and plan.request.server is not None:
             holdings = without_server(holdings, settings.server_namespaces, user, plan.request.server)
         usage = usage_of(holdings, holding.owner)
-        return judge_limits(holding.taken, usage, self._core.limits(catalog, plan.team))
+        return judge_limits(holding.taken, usage, limits_for(catalog, plan.team))
 
 
 def _home(plan: Plan, catalog: Catalog, asker: Asker) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from hub_ext.cluster.times import read_time
 from hub_ext.errors import KubeError, RemoteError
+from hub_ext.quota.policy import limits_for
 from services.kube import NotFoundError
 
 from . import places
@@ -69,7 +70,7 @@ class Keeper:
     ) -> None:
         notes = obj["metadata"].get("annotations") or {}
         if ANNOTATION_FILED in notes:
-            await self._settle(obj, read_time(notes[ANNOTATION_FILED]), filed=True)
+            await self._settle(obj, read_time(notes[ANNOTATION_FILED]))
         elif status.phase.has_ended:
             await self.file(await self._board.live(obj, record))
         elif status.phase is Phase.STARTING and self._is_late(workload):
@@ -99,7 +100,7 @@ class Keeper:
             await self._core.cluster.annotate(obj, {ANNOTATION_FILED: ended.isoformat()})
         except NotFoundError:
             return True
-        await self._settle(obj, ended, filed=True)
+        await self._settle(obj, ended)
         return True
 
     async def _keep_log(self, seen: Seen) -> None:
@@ -122,12 +123,10 @@ class Keeper:
             spent(status, self._core.now()).total_seconds(),
         )
 
-    async def _settle(self, obj: Mapping[str, Any], ended: datetime | None, *, filed: bool) -> None:
+    async def _settle(self, obj: Mapping[str, Any], ended: datetime | None) -> None:
         notes = obj["metadata"].get("annotations") or {}
         gone = ANNOTATION_CANCELED in notes or (ANNOTATION_STUCK in notes and read_end(obj) is None)
-        fate = judge_object(
-            ended=ended, filed=filed, canceled=gone, keep=self._core.settings.keep, now=self._core.now()
-        )
+        fate = judge_object(ended, canceled=gone, keep=self._core.settings.keep, now=self._core.now())
         if fate is Fate.REMOVE:
             await self._core.cluster.remove(obj)
 
@@ -150,7 +149,7 @@ class Keeper:
         held = list(count.held.items())
         if not held:
             return
-        limits = [self._core.limits(catalog, holding.owner.team) for _, holding in held]
+        limits = [limits_for(catalog, holding.owner.team) for _, holding in held]
         for name in openable(held, count.holdings, limits):
             obj = await self._core.cluster.find(name)
             if obj is None:
@@ -180,7 +179,7 @@ class Keeper:
             owner = await core.cluster.find(run)
             if owner is not None:
                 await core.cluster.give_map(metadata["name"], owner)
-            elif is_orphan(created, has_run=False, now=now):
+            elif is_orphan(created, now=now):
                 await core.cluster.drop_map(config_map)
         needed = {place for record in await self._records() for place in places.needed_by(record)}
         newest: dict[str, datetime] = {}

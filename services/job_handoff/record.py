@@ -18,7 +18,6 @@ from pydantic import ValidationError
 
 from hub_ext.errors import BadValueError
 from hub_ext.quota.arithmetic import GPU_EQUIVALENTS, SERVERS, Amount, Resources
-from hub_ext.quota.verdicts import plain
 from hub_ext.render.pod import amounts
 
 from .model import RunRequest
@@ -130,8 +129,3 @@ def asked_by(record: Record, worth: Fraction = Fraction(0)) -> Resources:
     extra: dict[str, Amount] = {GPU_EQUIVALENTS: worth, SERVERS: 0}
     amounts_of_one: dict[str, Amount] = {**dict(one.items()), **extra}
     return Resources({name: amount * record.nodes for name, amount in amounts_of_one.items()})
-
-
-def plain_resources(resources: Resources) -> dict[str, int | float]:
-    """Give amounts as JSON writes them."""
-    return {name: plain(amount) for name, amount in sorted(resources.items())}

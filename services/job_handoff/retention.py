@@ -15,25 +15,19 @@ class Fate(StrEnum):
     """What becomes of a run's object."""
 
     KEEP = "keep"
-    FILE = "file"
-    """Put record and log into the store; then look again."""
     REMOVE = "remove"
 
 
-def judge_object(
-    *, ended: datetime | None, filed: bool, canceled: bool, keep: Keeping, now: datetime
-) -> Fate:
-    """Judge the object of a run; it never goes before it is filed.
+def judge_object(ended: datetime | None, *, canceled: bool, keep: Keeping, now: datetime) -> Fate:
+    """Judge the object of a run that has been filed.
 
     Parameters
     ----------
     ended
-        None while it has not ended, or if nobody knows when it did.
+        None if nobody knows when it did.
     """
     if ended is None:
         return Fate.KEEP
-    if not filed:
-        return Fate.FILE
     if canceled or now - ended >= keep.objects:
         return Fate.REMOVE
     return Fate.KEEP
@@ -44,6 +38,6 @@ def is_over(last_change: datetime | None, *, keep: Keeping, now: datetime) -> bo
     return last_change is not None and now - last_change >= keep.files
 
 
-def is_orphan(created: datetime | None, *, has_run: bool, now: datetime) -> bool:
-    """Say whether a ConfigMap with a source belongs to nothing: its run was never created, or is gone."""
-    return not has_run and created is not None and now - created >= timedelta(hours=1)
+def is_orphan(created: datetime | None, *, now: datetime) -> bool:
+    """Say whether a ConfigMap with a source and no run belongs to nothing, and not to one being created."""
+    return created is not None and now - created >= timedelta(hours=1)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from hub_ext.cluster.texts import span
 from hub_ext.cluster.times import read_time
 from hub_ext.units import gib
 
@@ -105,7 +106,7 @@ def row_of(seen: Seen, now: datetime) -> Row:
         tone=TONES[status.phase],
         text=status.text,
         submitted=_moment(read_time(record.submitted), now),
-        lasted=_span(lasted) if status.started else "",
+        lasted=span(lasted) if status.started else "",
         cost=cost["text"] if cost and status.started else "",
         has_ended=status.phase.has_ended,
     )
@@ -174,7 +175,7 @@ def _checkpoint(progress: Mapping[str, Any], status: Status, now: datetime) -> s
     if not isinstance(made, int | float) or status.phase.has_ended:
         return ""
     age = timedelta(seconds=max(0.0, now.timestamp() - made))
-    return f"Last checkpoint {_span(age)} ago: as much would be lost if it ended now."
+    return f"Last checkpoint {span(age)} ago: as much would be lost if it ended now."
 
 
 def _count(value: object) -> int:
@@ -186,16 +187,6 @@ def _moment(moment: datetime | None, now: datetime) -> str:
         return ""
     today = moment.date() == now.date()
     return moment.strftime("%H:%M:%S UTC" if today else "%Y-%m-%d %H:%M UTC")
-
-
-def _span(span: timedelta) -> str:
-    """Write a duration as people say it."""
-    seconds = int(span.total_seconds())
-    if seconds < 90:
-        return f"{seconds} s"
-    if seconds < 5400:
-        return f"{round(seconds / 60)} min"
-    return f"{seconds // 3600} h {seconds % 3600 // 60:02d} min"
 
 
 def entries_of(files: Sequence[str]) -> tuple[str, ...]:

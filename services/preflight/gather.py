@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from hub_ext.cli.cluster_files import read_objects
 
 from ..kube import ForbiddenError, Kube, NotFoundError
 from ..prometheus import Prometheus
 from .checks.monitoring import BUSY
+from .kept import kept
 from .kinds import BY_RESOURCE, KINDS, OPTIONAL, resource_of
 from .scene import Metrics, Object, Objects
 
@@ -90,23 +91,10 @@ def read_dump(paths: Iterable[Path], *, complete: bool) -> Objects:
 
 
 def save(objects: Objects, folder: Path) -> None:
-    """Write a dump that `read_dump` reads; what configuration files may hold stays out of it."""
+    """Write a dump that `read_dump` reads, without what may be a secret."""
     folder.mkdir(parents=True, exist_ok=True)
     for kind in KINDS:
         if objects.seen(kind):
-            items = [_without_noise(one) for one in objects.of(kind)]
+            items = [kept(one) for one in objects.of(kind)]
             text = json.dumps({"kind": "List", "apiVersion": "v1", "items": items}, indent=1)
             (folder / f"{resource_of(kind)}.json").write_text(text, encoding="utf-8")
-
-
-def _without_noise(item: Object) -> Mapping[str, Any]:
-    """Leave out who set which field, and variables of containers: tokens of users are among them."""
-    metadata = {key: value for key, value in item["metadata"].items() if key != "managedFields"}
-    kept = {**item, "metadata": metadata}
-    if item.get("kind") == "Pod":
-        spec = dict(item.get("spec") or {})
-        for part in ("containers", "initContainers"):
-            if part in spec:
-                spec[part] = [{k: v for k, v in c.items() if k != "env"} for c in spec[part]]
-        kept["spec"] = spec
-    return kept

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, Final
 
 from hub_ext.catalog.compose import Workspace, combinations, compose
@@ -15,6 +15,7 @@ from hub_ext.catalog.model import Catalog, Pool
 from hub_ext.catalog.profiles import State
 from hub_ext.cluster.nodes import Node, read_node, selects
 from hub_ext.errors import SelectionError
+from hub_ext.importer.values import helm_merge
 from hub_ext.render.rights import PULLS, RUNS, Places
 from hub_ext.rights import Rights
 
@@ -141,20 +142,5 @@ def _workspaces(catalog: Catalog) -> Iterator[Workspace]:
 
 
 def merged(layers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Merge values as Helm does: maps deeply, anything else as a whole; null takes a key away."""
-    found: dict[str, Any] = {}
-    for layer in layers:
-        found = _merge(found, layer)
-    return found
-
-
-def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    found = dict(base)
-    for key, value in over.items():
-        if value is None:
-            found[key] = None  # also takes away what the chart itself would set
-        elif isinstance(value, Mapping) and isinstance(found.get(key), Mapping):
-            found[key] = _merge(found[key], value)
-        else:
-            found[key] = value
-    return found
+    """Merge files of values in their order, as Helm does."""
+    return reduce(helm_merge, layers, {})

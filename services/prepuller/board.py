@@ -109,7 +109,7 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 def _facts(one: Warmth) -> Iterator[str]:
     if one.bytes:
-        yield gib(one.bytes) if one.bytes >= 2**30 else f"{one.bytes / 2**20:.0f} MiB"
+        yield gib(one.bytes)
     if one.usual_seconds is not None:
         yield f"usually {span(timedelta(seconds=one.usual_seconds))}"
     if one.tier:

@@ -20,7 +20,7 @@ from .release import note_unneeded
 from .settings import Settings
 from .store import Store
 from .summary import Summary, summarize
-from .troubles import Trouble, Troubles
+from .troubles import Trouble, Troubles, Worked
 from .wants import Desired, desire
 
 
@@ -55,12 +55,14 @@ class Judge:
         desired = self._desire(catalog, now.date())
         layout, seen, limits = self._lay_out(desired), self.store.look(), self.settings.limits
         picture = look(desired, layout, seen, troubles=self.troubles, limits=limits, now=now)
-        failed = tuple(self._note(picture))
+        worked = worked_in(picture)
+        failed = tuple(self._note(picture, worked))
         self._unneeded = note_unneeded(picture, self._unneeded)
         made = plan(
             picture,
             settings=self.settings,
             troubles=self.troubles,
+            worked=worked,
             starts=self.starts,
             unneeded=self._unneeded,
         )
@@ -83,8 +85,7 @@ class Judge:
             self._layout = desired, changed, lay_out(desired, self.store.machines.values())
         return self._layout[2]
 
-    def _note(self, picture: Picture) -> Iterator[tuple[PullPod, Trouble]]:
-        worked = worked_in(picture)
+    def _note(self, picture: Picture, worked: Worked) -> Iterator[tuple[PullPod, Trouble]]:
         self.troubles.forget(picture.pods, worked, picture.at)
         for pod in picture.pods:
             if pod.step is not Step.FAILED:

@@ -57,6 +57,7 @@ def plan(
     *,
     settings: Settings,
     troubles: Troubles,
+    worked: Worked,
     starts: Starts,
     unneeded: Mapping[str, datetime],
 ) -> Plan:
@@ -64,12 +65,14 @@ def plan(
 
     Parameters
     ----------
+    worked
+        See `worked_in`.
     unneeded
         See `release.note_unneeded`.
     """
     worth = _worth(picture, settings, starts)
     over = over_budget(picture, settings, worth)
-    judge = _Judge(picture, settings.limits, troubles, over)
+    judge = _Judge(picture, settings.limits, troubles, worked=worked, over=over)
     missing = (pair for pair, place in picture.layout.places.items() if place.tier is Tier.REQUIRED)
     # A pod that is there, or going, is waited for. Of equal worth, where it failed before comes last, so that
     # one bad node is not the first to try each time; else the catalog's order stays.
@@ -110,9 +113,17 @@ def _worth(picture: Picture, settings: Settings, starts: Starts) -> dict[Pair, i
 class _Judge:
     """Says of one place after the other whether its pull may begin."""
 
-    def __init__(self, picture: Picture, limits: Limits, troubles: Troubles, over: frozenset[Pair]) -> None:
-        self._picture, self._limits, self._troubles, self._over = picture, limits, troubles, over
-        self._worked = worked_in(picture)
+    def __init__(
+        self,
+        picture: Picture,
+        limits: Limits,
+        troubles: Troubles,
+        *,
+        worked: Worked,
+        over: frozenset[Pair],
+    ) -> None:
+        self._picture, self._limits, self._troubles = picture, limits, troubles
+        self._worked, self._over = worked, over
         self._closed = {name: closed(machine) for name, machine in picture.machines.items()}
         self.flight = Flight(picture, limits)
 

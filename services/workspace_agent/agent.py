@@ -127,9 +127,9 @@ class Agent:
             self._round = self._round.answered(page, saved, failed)
             self._progress.set()
 
-    async def keep(self, seconds: int | None) -> Answer:
+    async def keep(self) -> Answer:
         """Ask the culler to keep the server. Raises `CullerError`."""
-        return await self._ask(Keep(server=self._server, seconds=seconds))
+        return await self._ask(Keep(server=self._server))
 
     async def end(self, *, save: bool) -> Answer:
         """Ask the culler to stop the server. Raises `CullerError`."""

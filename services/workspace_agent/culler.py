@@ -18,6 +18,7 @@ from hub_ext.protocol import (
     PATH_STOP,
     Answer,
     Keep,
+    Line,
     Message,
     Report,
     Saved,
@@ -42,6 +43,12 @@ class CullerError(Exception):
     def __init__(self, problem: str, status: int | None = None) -> None:
         super().__init__(problem)
         self.problem, self.status = problem, status
+
+
+class Refusal(Message):
+    """Why the culler does not do what is wished."""
+
+    message: Line
 
 
 class Culler:
@@ -98,8 +105,19 @@ def _answer(response: HTTPResponse) -> Answer:
             f"The idle-culler refuses this server's token (HTTP {response.code})", response.code
         )
     if response.code != 200:
-        raise CullerError(f"The idle-culler answers HTTP {response.code}", response.code)
+        problem = _refusal(response) or f"The idle-culler answers HTTP {response.code}"
+        raise CullerError(problem, response.code)
     try:
         return Answer.model_validate_json(response.body)
     except ValidationError as error:
         raise CullerError(f"The idle-culler's answer cannot be read: {error.error_count()} faults") from error
+
+
+def _refusal(response: HTTPResponse) -> str:
+    """The culler's own sentence where it refuses a wish; empty where the answer is not the culler's."""
+    if response.code not in {404, 409}:
+        return ""
+    try:
+        return Refusal.model_validate_json(response.body).message
+    except ValidationError:
+        return ""

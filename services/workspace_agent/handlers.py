@@ -12,7 +12,7 @@ from jupyter_server.base.handlers import APIHandler
 from pydantic import BaseModel, Field, ValidationError
 from tornado import web
 
-from hub_ext.protocol import Document, Keep, Line, Message, Seconds, Stop, Unsaved, Word
+from hub_ext.protocol import Document, Line, Message, Seconds, Stop, Unsaved, Word
 
 from .agent import Agent
 from .culler import CullerError
@@ -125,7 +125,7 @@ class KeepHandler(AgentHandler):
     async def post(self) -> None:
         """Pass it on."""
         try:
-            await self.agent.keep(self.body(Keep).seconds)
+            await self.agent.keep()
         except CullerError as error:
             self.refuse(502, error.problem)
         else:

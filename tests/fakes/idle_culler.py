@@ -5,6 +5,7 @@ It refuses tokens that it does not know and messages that are not as agreed.
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -32,9 +33,10 @@ from hub_ext.protocol import (
 PREFIX = "/services/idle-culler"
 TOKEN = "the-server-s-own"
 REPORT_SECONDS = 1
+KEEP_SECONDS = 3600
 MESSAGES: dict[str, type[Message]] = {"report": Report, "keep": Keep, "stop": Stop, "saved": Saved}
 BUTTONS = (
-    Button(act=Act.KEEP, label="Keep 1 h", seconds=3600, text="2 left today"),
+    Button(act=Act.KEEP, label="Keep 1 h", text="2 left today"),
     Button(act=Act.SAVE_STOP, label="Save and stop"),
     Button(act=Act.STOP, label="Stop"),
 )
@@ -52,6 +54,8 @@ class FakeCuller:
         self.report_seconds = REPORT_SECONDS
         self.failing = 0
         """HTTP status to answer with instead, 0 for none."""
+        self.refusal = ""
+        """The sentence that goes with it."""
         self._lock = threading.Lock()
 
     def take(self, message: Message) -> Answer:
@@ -59,7 +63,7 @@ class FakeCuller:
         with self._lock:
             self.received.append(message)
             if isinstance(message, Keep):
-                self.kept_until = time.monotonic() + (message.seconds or 3600)
+                self.kept_until = time.monotonic() + KEEP_SECONDS
                 self.deadline = None
             if isinstance(message, Stop):
                 self.save = SaveRequest(id=f"save-{len(self.received)}", seconds=60) if message.save else None
@@ -122,7 +126,8 @@ def _handler(culler: FakeCuller) -> Callable[..., BaseHTTPRequestHandler]:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             kind = MESSAGES.get(urlsplit(self.path).path.removeprefix(f"{PREFIX}/api/"))
             if culler.failing:
-                return self._say(culler.failing, b"")
+                refusal = {"status": culler.failing, "message": culler.refusal}
+                return self._say(culler.failing, json.dumps(refusal).encode() if culler.refusal else b"")
             if self.headers["Authorization"] != f"token {TOKEN}":
                 return self._say(403, b"")
             if kind is None:

@@ -280,9 +280,9 @@ async def test_buttons_reach_the_culler(workspace: Workspace) -> None:
     culler.deadline = time.monotonic() + 600
     await workspace.report(lambda report: True)
     with workspace.notebook.client() as client:
-        view = client.post("gpu-workspaces/keep", json={"seconds": 3600}).raise_for_status().json()
+        view = client.post("gpu-workspaces/keep", json={}).raise_for_status().json()
         assert view["answer"]["state"] == State.KEPT
-        assert client.post("gpu-workspaces/keep", json={"seconds": "long"}).status_code == 400
+        assert client.post("gpu-workspaces/stop", json={"save": "perhaps"}).status_code == 400
         culler.failing = 503
         answer = client.post("gpu-workspaces/keep", json={})
         culler.failing = 0

@@ -37,7 +37,7 @@ from services.job_handoff.store import Store
 from services.kube import Kube
 from tests.devcluster.cluster import Cluster
 from tests.devcluster.object_store import ObjectStore
-from tests.devcluster.waiting import PATIENCE_SECONDS
+from tests.devcluster.waiting import until_met
 from tests.fakes.hub import FakeHub
 
 ACCOUNT = "job-handoff"
@@ -142,18 +142,22 @@ class Handoff:
 
     async def until(self, run: str, *wanted: str) -> Seen:
         """Wait until a run's phase, or its reason, is one of these; the periodic work goes on meanwhile."""
-        deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
-        while True:
+        found: list[Seen] = []
+
+        async def there() -> bool:
             self.cluster.check()
             await self.service.keeper.open_gates()
             await self.service.keeper.tend()
             seen = await self.seen(run)
             if {seen.status.phase.value, seen.status.reason} & set(wanted):
-                return seen
-            if seen.status.phase.has_ended or asyncio.get_running_loop().time() > deadline:
+                found.append(seen)
+            elif seen.status.phase.has_ended:
                 log = await self.service.board.log(seen)
                 raise AssertionError(f"{run}: {seen.status} instead of {wanted}\n{log}")
-            await asyncio.sleep(0.5)
+            return bool(found)
+
+        await until_met(there, what=f"{run} to be {' or '.join(wanted)}")
+        return found[0]
 
     async def file(self, run: str, name: str) -> bytes:
         """Read a result of a run."""

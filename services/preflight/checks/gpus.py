@@ -23,7 +23,7 @@ from ..scene import Object, Scene
 
 _TOOLKIT_FLOOR: Final = (1, 17, 8)
 """NVIDIA container toolkit without CVE-2025-23266."""
-_ENVVAR: Final = "ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED"
+ENVVAR: Final = "ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED"
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -137,15 +137,20 @@ def single_shares(scene: Scene) -> Iterator[Problem]:
 def _plugin_configurations(scene: Scene) -> Iterator[tuple[Object, str, Mapping[str, Any]]]:
     for config in scene.objects.of("ConfigMap"):
         for key, text in (config.get("data") or {}).items():
-            if "sharing" not in str(text) or "resources" not in str(text):
-                continue
-            try:
-                read = yaml.safe_load(text)
-            except yaml.YAMLError:
-                continue  # some other text that has these words
-            sharing = read.get("sharing") if isinstance(read, Mapping) else None
-            if isinstance(sharing, Mapping):
+            if (sharing := sharing_of(text)) is not None:
                 yield config, key, sharing
+
+
+def sharing_of(text: Any) -> Mapping[str, Any] | None:
+    """Give how cards are shared if a text is a configuration of the device plugin, else None."""
+    if "sharing" not in str(text) or "resources" not in str(text):
+        return None
+    try:
+        read = yaml.safe_load(str(text))
+    except yaml.YAMLError:
+        return None  # some other text that has these words
+    sharing = read.get("sharing") if isinstance(read, Mapping) else None
+    return sharing if isinstance(sharing, Mapping) else None
 
 
 def plugin_or_driver(scene: Scene) -> Iterator[Problem]:
@@ -187,13 +192,12 @@ def devices_by_variable(scene: Scene) -> Iterator[Problem]:
         spec = policy.get("spec") or {}
         cdi = (spec.get("cdi") or {}).get("enabled", True)
         variables = {one["name"]: one.get("value") for one in (spec.get("toolkit") or {}).get("env") or []}
-        if not cdi and variables.get(_ENVVAR) != "false":
+        if not cdi and variables.get(ENVVAR) != "false":
             yield Problem(
                 message="any image can take all GPUs of its node by the variable NVIDIA_VISIBLE_DEVICES",
                 evidence=f"ClusterPolicy {policy['metadata']['name']}: cdi.enabled=false, toolkit.env has no "
-                f"{_ENVVAR}=false",
-                help=f"Set cdi.enabled: true, or {_ENVVAR}=false with the device list strategy "
-                "volume-mounts.",
+                f"{ENVVAR}=false",
+                help=f"Set cdi.enabled: true, or {ENVVAR}=false with the device list strategy volume-mounts.",
                 path=f"clusterpolicies/{policy['metadata']['name']}",
                 severity=Severity.WARNING,
             )

@@ -9,9 +9,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from hub_ext.catalog.problems import path_of
 from hub_ext.errors import QuantityError, Severity
 from hub_ext.importer.chart import check_keys_of_chart
 from hub_ext.importer.codes import Findings
+from hub_ext.importer.values import empty_mappings, helm_merge, value_at
 from hub_ext.units import parse_quantity
 
 from ..problems import Check, Problem
@@ -65,36 +67,17 @@ def empty_maps(scene: Scene) -> Iterator[Problem]:
     """Helm merges maps: an empty one takes nothing away."""
     before: dict[str, Any] = {}
     for name, layer in scene.layers:
-        for path in _empty(layer):
-            if _at(before, path):
+        for loc in empty_mappings(layer):
+            stays, path = value_at(before, loc), path_of(tuple(map(str, loc)))
+            if stays and isinstance(stays, Mapping):
                 yield Problem(
-                    message=f"{'.'.join(path)}: {{}} takes nothing away; what an earlier file says stays",
-                    evidence=f"{name}, after {_at(before, path)}",
+                    message=f"{path}: {{}} takes nothing away; what an earlier file says stays",
+                    evidence=f"{name}, after {stays}",
                     help="Write null for each key that is to go, such as key: null.",
-                    path=".".join(path),
+                    path=path,
                     severity=Severity.WARNING,
                 )
-        before = _laid(before, layer)
-
-
-def _empty(node: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    if isinstance(node, Mapping):
-        if not node and path:
-            yield path
-        for key, value in node.items():
-            yield from _empty(value, (*path, str(key)))
-
-
-def _at(node: Any, path: tuple[str, ...]) -> Any:
-    for step in path:
-        node = node.get(step) if isinstance(node, Mapping) else None
-    return node
-
-
-def _laid(base: dict[str, Any], layer: Mapping[str, Any]) -> dict[str, Any]:
-    both = (set(base) & set(layer)) - {key for key, value in layer.items() if not isinstance(value, Mapping)}
-    inner = {key: _laid(base[key], layer[key]) for key in both if isinstance(base[key], Mapping)}
-    return {**base, **layer, **inner}
+        before = helm_merge(before, layer)
 
 
 def resource_maps(scene: Scene) -> Iterator[Problem]:

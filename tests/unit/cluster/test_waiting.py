@@ -561,7 +561,18 @@ def test_a_wait_as_json_is_plain() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(0.2, "1 s"), (45, "45 s"), (89, "89 s"), (90, "2 min"), (3600, "60 min")]
+    ("seconds", "text"),
+    [
+        (0.2, "1 s"),
+        (45, "45 s"),
+        (89, "89 s"),
+        (90, "2 min"),
+        (3600, "60 min"),
+        (5399, "90 min"),
+        (5400, "1 h 30 min"),
+        (7199, "2 h 00 min"),
+        (90000, "25 h 00 min"),
+    ],
 )
 def test_times_are_written_roughly(seconds: float, text: str) -> None:
     assert span(timedelta(seconds=seconds)) == text

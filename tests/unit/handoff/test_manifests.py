@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from hub_ext.catalog.model import Catalog
-from services.job_handoff.ids import ANNOTATION_RECORD, LONGEST, base_id, request_hash, run_id
+from services.job_handoff.ids import ANNOTATION_RECORD, base_id, request_hash, run_id
 from services.job_handoff.manifest.build import build_run, build_runner_map, build_source_map
 from services.job_handoff.manifest.rayjob import RayVerdict, judge_ray_job
 from services.job_handoff.manifest.site import Site
@@ -222,7 +222,7 @@ def test_our_own_ray_jobs_can_be_held(build: Callable[..., dict[str, Any]]) -> N
 
 def test_names_are_valid_for_every_kind_and_say_nothing_of_the_user() -> None:
     name = run_id("ada@example.org", "k")
-    assert len(name) <= LONGEST
+    assert len(name) <= 47, "KubeRay and Kueue append to it"
     assert name[0].isalpha()
     assert name == name.lower()
     assert "ada" not in name

@@ -144,7 +144,6 @@ def test_a_home_is_mounted_only_where_it_can_be(mode: str, running: bool | None,
     verdict = judge_home(mode, running=running)
     assert verdict.mount is mount
     assert bool(verdict.text) is not mount
-    assert verdict.check_zone is (mount and "Many" not in mode)
     assert judge_home(mode, running=running, reachable=False).mount is False
 
 
@@ -249,22 +248,17 @@ def test_a_run_counts_with_all_its_pods(catalog: Catalog, plan: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ended", "filed", "canceled", "fate"),
+    ("ended", "canceled", "fate"),
     [
-        (None, False, False, Fate.KEEP),
-        (None, True, True, Fate.KEEP),
-        (timedelta(0), False, False, Fate.FILE),
-        (timedelta(days=30), False, False, Fate.FILE),
-        (timedelta(0), True, False, Fate.KEEP),
-        (timedelta(days=2), True, False, Fate.REMOVE),
-        (timedelta(0), True, True, Fate.REMOVE),
+        (None, True, Fate.KEEP),
+        (timedelta(0), False, Fate.KEEP),
+        (timedelta(days=2), False, Fate.REMOVE),
+        (timedelta(0), True, Fate.REMOVE),
     ],
 )
-def test_an_object_goes_only_when_it_was_filed(
-    ended: timedelta | None, filed: bool, canceled: bool, fate: Fate
-) -> None:
+def test_an_object_goes_when_its_time_is_over(ended: timedelta | None, canceled: bool, fate: Fate) -> None:
     moment = None if ended is None else NOW - ended
-    assert judge_object(ended=moment, filed=filed, canceled=canceled, keep=Keeping(), now=NOW) is fate
+    assert judge_object(moment, canceled=canceled, keep=Keeping(), now=NOW) is fate
 
 
 def test_files_of_unknown_age_stay() -> None:
@@ -272,9 +266,9 @@ def test_files_of_unknown_age_stay() -> None:
     assert is_over(NOW - timedelta(days=1), keep=keep, now=NOW)
     assert not is_over(NOW, keep=keep, now=NOW)
     assert not is_over(None, keep=keep, now=NOW)
-    assert not is_orphan(None, has_run=False, now=NOW)
-    assert not is_orphan(NOW - timedelta(hours=2), has_run=True, now=NOW)
-    assert is_orphan(NOW - timedelta(hours=2), has_run=False, now=NOW)
+    assert not is_orphan(None, now=NOW)
+    assert not is_orphan(NOW, now=NOW)
+    assert is_orphan(NOW - timedelta(hours=2), now=NOW)
 
 
 def test_files_of_a_run_stay_together() -> None:

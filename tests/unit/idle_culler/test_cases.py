@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -264,6 +265,16 @@ def test_what_cannot_be_read_names_its_place(tmp_path: Path, text: str, said: st
     path = tmp_path / "facts.yaml"
     path.write_text(text)
     with pytest.raises(UsageError, match=said):
+        Command.run("judge", str(path))
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda raw: raw[:-12], lambda raw: raw[:12] + b"\xff" * 9, lambda raw: b"{}"]
+)
+def test_a_recording_that_was_cut_is_named(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / "observed-2026-11-30.jsonl.gz"
+    path.write_bytes(damage(gzip.compress(json.dumps(server()).encode())))
+    with pytest.raises(UsageError, match=f"{path.name}: cannot be read"):
         Command.run("judge", str(path))
 
 

@@ -55,7 +55,8 @@ def test_what_was_not_looked_at_is_not_passed(check):
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.code)
 def test_an_empty_cluster_and_empty_values_are_no_crash(check):
-    judge(check, scene(objects={kind: [] for kind in OBJECTS}, values={}))
+    result = judge(check, scene(objects={kind: [] for kind in OBJECTS}, values={}))
+    assert result.missing == ()
 
 
 @pytest.mark.parametrize(
@@ -435,6 +436,14 @@ FINE = {
             )
         },
         {"layers": ({"singleuser": {"nodeSelector": {}}},)},
+        {"layers": ({"singleuser": {"extraVolumes": ["a"]}}, {"singleuser": {"extraVolumes": {}}})},
+        {
+            "layers": (
+                {"singleuser": {"nodeSelector": {"a": "b"}}},
+                {"singleuser": {"nodeSelector": {"a": None}}},
+                {"singleuser": {"nodeSelector": {}}},
+            )
+        },
     ],
     "resource-map": [{"values": values("singleuser.extraResource.limits", None)}],
     "home-deletion": [
@@ -560,7 +569,7 @@ def test_helm_merges_maps_and_null_takes_away():
     base = {"singleuser": {"nodeSelector": {"type": "cpu"}, "uid": 1000}}
     assert merged([base, {"singleuser": {"nodeSelector": {}}}]) == base
     cleared = merged([base, {"singleuser": {"nodeSelector": {"type": None}}}])
-    assert cleared["singleuser"] == {"nodeSelector": {"type": None}, "uid": 1000}
+    assert cleared["singleuser"] == {"nodeSelector": {}, "uid": 1000}
     assert merged([base, {"singleuser": {"nodeSelector": ["a"]}}])["singleuser"]["nodeSelector"] == ["a"]
 
 

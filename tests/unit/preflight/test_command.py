@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,14 @@ import yaml
 from hub_ext.cli import main
 from services.kube import UnavailableError
 from services.preflight.checks import CHECKS
+from services.preflight.checks.gpus import ENVVAR, devices_by_variable, single_shares
 from services.preflight.gather import look, measure, read_dump, save
 from services.preflight.kinds import KINDS, resource_of
+from services.preflight.scene import Objects
 from services.prometheus import Prometheus
 from tests.fakes.kube import FakeKube
 from tests.fakes.prometheus import FakePrometheus
-from tests.unit.preflight.scenes import CATALOG, METRICS, OBJECTS, VALUES
+from tests.unit.preflight.scenes import CATALOG, METRICS, OBJECTS, VALUES, scene, thing
 
 PAGE = (Path(__file__).parents[3] / "services" / "preflight" / "REFERENCE.md").read_text(encoding="utf-8")
 
@@ -166,6 +169,51 @@ async def test_what_is_saved_can_be_read_and_holds_no_tokens(tmp_path):
     again = read_dump([tmp_path / "kept"], complete=False)
     assert {kind: len(again.of(kind)) for kind in KINDS} == {kind: len(objects.of(kind)) for kind in KINDS}
     assert again.seen("ResourceSlice")
+
+
+SECRET = {"name": "c", "env": [{"name": "T", "value": "very-secret"}], "args": ["--token=very-secret"]}
+PLUGIN = "password: very-secret\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 2}]}}"
+COPY = {"kubectl.kubernetes.io/last-applied-configuration": "very-secret"}
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        thing("ConfigMap", "c", "x", data={"password": "very-secret"}, binaryData={"p": "very-secret"}),
+        thing("ConfigMap", "c", "x", data={"any": PLUGIN}),
+        thing("DaemonSet", "d", "x", spec={"template": {"spec": {"containers": [SECRET]}}}),
+        thing("Pod", "p", "x", spec={"containers": [], "ephemeralContainers": [SECRET]}),
+        thing("ClusterPolicy", "p", spec={"toolkit": {"env": SECRET["env"]}}),
+        thing("Node", "n", metadata={"annotations": COPY}),
+    ],
+    ids=["configuration", "plugin", "template", "ephemeral", "operator", "last-applied"],
+)
+def test_secrets_are_kept_out_wherever_they_stand(tmp_path, item):
+    save(Objects({item["kind"]: [item]}), tmp_path)
+    (file,) = tmp_path.iterdir()
+    assert "very-secret" not in file.read_text()
+    (again,) = read_dump([tmp_path], complete=False).of(item["kind"])
+    assert again["metadata"]["name"] == item["metadata"]["name"]
+
+
+@pytest.mark.parametrize("wrong", [PLUGIN, None], ids=["shares", "variable"])
+def test_what_checks_read_is_kept(tmp_path, wrong):
+    answer = {"name": ENVVAR, "value": "false"}
+    cdi = {"cdi": {"enabled": False}, "toolkit": {"env": [answer] if wrong else []}}
+    objects = Objects(
+        {
+            "ConfigMap": [thing("ConfigMap", "c", "x", data={"any": wrong} if wrong else {})],
+            "ClusterPolicy": [thing("ClusterPolicy", "p", spec=cdi)],
+            "Node": [thing("Node", "n", metadata={"labels": {"env": "prod"}})],
+        }
+    )
+    save(objects, tmp_path)
+    again = read_dump([tmp_path], complete=False)
+    assert again.of("Node") == objects.of("Node")
+    for check in (single_shares, devices_by_variable):
+        told = [list(check(replace(scene(), objects=one))) for one in (objects, again)]
+        assert told[0] == told[1]
+        assert bool(told[0]) is (bool(wrong) is (check is single_shares))
 
 
 async def test_prometheus_says_what_it_has():

@@ -155,6 +155,7 @@ class Cluster:
             self.picture_now,
             settings=chosen,
             troubles=self.troubles,
+            worked=worked,
             starts=starts.get("starts", {}),
             unneeded=self.unneeded,
         )

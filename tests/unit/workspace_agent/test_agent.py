@@ -127,7 +127,7 @@ async def test_without_a_culler_only_the_pages_are_told() -> None:
     assert space.views[-1]["answer"] is None
     assert space.sampler.settled == 1
     with pytest.raises(CullerError, match="No idle-culler is set"):
-        await space.agent.keep(60)
+        await space.agent.keep()
 
 
 async def test_a_fault_does_not_end_the_reports() -> None:
@@ -205,5 +205,5 @@ async def test_a_silent_page_is_not_waited_for_longer_than_the_culler_waits() ->
 
 async def test_keep_is_passed_on_with_the_server_s_name() -> None:
     space = Workspace()
-    assert (await space.agent.keep(600)).state is State.KEPT
-    assert space.culler.of(Keep) == [Keep(server="gpu", seconds=600)]
+    assert (await space.agent.keep()).state is State.KEPT
+    assert space.culler.of(Keep) == [Keep(server="gpu")]

@@ -24,7 +24,7 @@ async def test_messages_are_sent_with_the_server_s_token_and_answered() -> None:
     with serving(fake) as url:
         culler = Culler(f"{url}/", TOKEN)
         assert (await culler.send(REPORT)).state is State.IN_USE
-        assert (await culler.send(Keep(seconds=600))).state is State.KEPT
+        assert (await culler.send(Keep())).state is State.KEPT
     assert fake.of(Report) == [REPORT]
 
 
@@ -39,6 +39,23 @@ async def test_refusals_are_told(status: int, said: str) -> None:
         await Culler(url, TOKEN).send(REPORT)
     assert caught.value.status == status
     assert TOKEN not in str(caught.value)
+
+
+@pytest.mark.parametrize("status", [404, 409])
+async def test_why_a_wish_is_refused_is_told_in_the_culler_s_words(status: int) -> None:
+    fake = FakeCuller()
+    fake.failing, fake.refusal = status, "You have kept it 4 times, which is as often as you may."
+    with serving(fake) as url, pytest.raises(CullerError) as caught:
+        await Culler(url, TOKEN).send(Keep())
+    assert (caught.value.problem, caught.value.status) == (fake.refusal, status)
+
+
+@pytest.mark.parametrize("status", [404, 409])
+async def test_a_refusal_without_words_is_told_as_its_status(status: int) -> None:
+    fake = FakeCuller()
+    fake.failing = status
+    with serving(fake) as url, pytest.raises(CullerError, match=f"HTTP {status}"):
+        await Culler(url, TOKEN).send(Keep())
 
 
 async def test_a_wrong_token_is_refused() -> None:

@@ -32,7 +32,7 @@ async function act(session: Session, button: Button): Promise<void> {
   try {
     switch (button.act) {
       case 'keep':
-        return await session.keep(button.seconds);
+        return await session.keep();
       case 'save-stop':
         return await saveAndStop(session);
       case 'stop':

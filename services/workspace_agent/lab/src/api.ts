@@ -34,8 +34,8 @@ export class Agent {
     await this.post('saved', { page, save, ...result });
   }
 
-  async keep(seconds: number | null): Promise<View> {
-    return (await this.post('keep', { seconds })).json();
+  async keep(): Promise<View> {
+    return (await this.post('keep', {})).json();
   }
 
   async stop(save: boolean): Promise<View> {

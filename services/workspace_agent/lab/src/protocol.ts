@@ -11,7 +11,6 @@ export interface Button {
   /** Why it is not enabled, or what it does. */
   readonly text: string;
   readonly url: string;
-  readonly seconds: number | null;
 }
 
 export interface Evidence {

@@ -73,8 +73,8 @@ export class Session {
     return this.documents.save();
   }
 
-  async keep(seconds: number | null): Promise<void> {
-    this.see(await this.agent.keep(seconds));
+  async keep(): Promise<void> {
+    this.see(await this.agent.keep());
   }
 
   async stop(save: boolean): Promise<void> {

@@ -100,6 +100,11 @@ class HubPages:
         """Follow a link that somebody sent: the page with this workspace chosen."""
         self.page.goto(f"{self._url}/hub/spawn?profile={profile}")
 
+    def choose(self, title: str) -> None:
+        """Choose a workspace by its title."""
+        self.card(title).get_by_text(title, exact=True).first.click()  # the title stands before all texts
+        expect(self.profile(title)).to_be_checked()
+
     def press_start(self) -> None:
         """Start what is chosen."""
         self.page.get_by_role("button", name=re.compile("^Start")).click()
@@ -107,8 +112,7 @@ class HubPages:
     def start(self, title: str, choices: Mapping[str, str] | None = None) -> LabPages:
         """Choose a workspace and start it; ends when JupyterLab is there."""
         self.open_spawn_page()
-        self.card(title).get_by_text(title, exact=True).first.click()  # the title stands before all texts
-        expect(self.profile(title)).to_be_checked()
+        self.choose(title)
         for label, option in (choices or {}).items():
             select = self.card(title).get_by_label(label)
             # Its text may go on with what the option costs.

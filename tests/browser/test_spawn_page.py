@@ -83,7 +83,7 @@ def test_with_html_alone_a_workspace_is_chosen_and_started(
         pages = HubPages(context.new_page(), hub.url)
         pages.sign_in(VERA)
         pages.open_spawn_page()
-        pages.profile("Notebook without GPU").check()
+        pages.choose("Notebook without GPU")
         picture(pages.page, "spawn-no-script")
         pages.press_start()
         pages.page.wait_for_url(LAB)

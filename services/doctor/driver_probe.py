@@ -1,13 +1,13 @@
-"""Asks the driver's own libraries, and prints what they say as one line of JSON.
+"""Asks the driver's own libraries, and prints what they say as a line of JSON.
 
-A process of its own, for such libraries can crash or hang. Run by its path, with Python's library alone.
+A process of its own, for such libraries can crash or hang: before each step it prints what it knows so far
+with the name of the step. Run by its path, with Python's library alone.
 
 Shell: loads foreign libraries.
 """
 
 import ctypes
 import json
-import sys
 
 SOME_MEMORY = 1 << 20
 """Bytes."""
@@ -16,13 +16,20 @@ _MAJOR, _MINOR = 75, 76
 """`CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR` and `…_MINOR`."""
 
 
-def ask_cuda() -> dict[str, object]:
+def say(**known: object) -> None:
+    """Print a line at once, for there may be no other."""
+    print(json.dumps(known), flush=True)  # noqa: T201 - this is how it answers
+
+
+def ask_cuda(nvml: dict[str, object]) -> dict[str, object]:
     """Ask CUDA's driver interface, step by step, as far as it goes."""
+    say(step="libcuda", nvml=nvml)
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
         return {"library": None, "error": str(error)}
     told: dict[str, object] = {"library": loaded("libcuda.so")}
+    say(step="cuInit", nvml=nvml, cuda=told)
     version, count = ctypes.c_int(), ctypes.c_int()
     if cuda.cuDriverGetVersion(ctypes.byref(version)) == 0:
         told["version"] = version.value
@@ -32,6 +39,7 @@ def ask_cuda() -> dict[str, object]:
     told["devices"] = [name_of(cuda, number) for number in range(count.value)]
     if count.value:
         told["capability"] = [attribute(cuda, _MAJOR), attribute(cuda, _MINOR)]
+        say(step="memory", nvml=nvml, cuda=told)
         told["allocate"] = take_memory(cuda)
     return told
 
@@ -61,6 +69,7 @@ def take_memory(cuda: ctypes.CDLL) -> int:
 
 def ask_nvml() -> dict[str, object]:
     """Ask the library that nvidia-smi uses."""
+    say(step="nvml")
     try:
         nvml = ctypes.CDLL("libnvidia-ml.so.1")
     except OSError:
@@ -96,4 +105,5 @@ def loaded(name: str) -> str:
 
 
 if __name__ == "__main__":
-    json.dump({"cuda": ask_cuda(), "nvml": ask_nvml()}, sys.stdout)
+    answers = ask_nvml()
+    say(nvml=answers, cuda=ask_cuda(answers))

@@ -7,7 +7,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
+
+
+class End(StrEnum):
+    """How a probe ended, which is a process of its own."""
+
+    ANSWERED = "answered"
+    HUNG = "hung"
+    CRASHED = "crashed"
+    NOT_STARTED = "not-started"
+    """Its interpreter could not be run, which says nothing about the GPU."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """How far the questions to the driver got."""
+
+    end: End = End.ANSWERED
+    step: str = ""
+    """What was asked last, as `driver_probe` names it; empty if all was answered, or nothing was asked."""
+    error: str = ""
+    """How it ended, in words, if not well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +48,7 @@ class Cuda:
     library: str | None = None
     """Path of the `libcuda.so.1` that was loaded; None if none was found."""
     error: str = ""
-    """Why it could not be loaded, or how the probe ended."""
+    """Why it could not be loaded."""
     init: int | None = None
     """Result of `cuInit`, a `CUresult`: 0 is well."""
     version: int | None = None
@@ -63,6 +85,7 @@ class Framework:
     """How many GPUs it sees; None if asking failed."""
     arches: tuple[str, ...] = ()
     """Generations of cards that it was built for: ``sm_90``."""
+    end: End = End.ANSWERED
     error: str = ""
 
 
@@ -73,6 +96,8 @@ class Facts:
     device_files: tuple[DeviceFile, ...] = ()
     kernel_driver: str | None = None
     """Version of the kernel's driver, from `/proc/driver/nvidia/version`."""
+    probe: Probe = field(default_factory=Probe)
+    """How cuda and nvml, below, came to be known."""
     cuda: Cuda = field(default_factory=Cuda)
     nvml: Nvml = field(default_factory=Nvml)
     frameworks: tuple[Framework, ...] | None = None
@@ -94,13 +119,14 @@ class Facts:
 def facts_from(data: Mapping[str, Any]) -> Facts:
     """Read facts that were written down as JSON."""
     fields = dict(data)
-    for name, kind in (("cuda", Cuda), ("nvml", Nvml)):
-        fields[name] = kind(**_tuples(fields.get(name) or {}))
+    for name, kind in (("cuda", Cuda), ("nvml", Nvml), ("probe", Probe)):
+        fields[name] = kind(**_fields(fields.get(name) or {}))
     fields["device_files"] = tuple(DeviceFile(**one) for one in fields.get("device_files") or ())
     if fields.get("frameworks") is not None:
-        fields["frameworks"] = tuple(Framework(**_tuples(one)) for one in fields["frameworks"])
+        fields["frameworks"] = tuple(Framework(**_fields(one)) for one in fields["frameworks"])
     return Facts(**fields)
 
 
-def _tuples(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()}
+def _fields(written: Mapping[str, Any]) -> dict[str, Any]:
+    fields = {key: tuple(value) if isinstance(value, list) else value for key, value in written.items()}
+    return {**fields, "end": End(written["end"])} if "end" in written else fields

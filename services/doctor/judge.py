@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from .facts import Facts, Framework
+from .facts import End, Facts, Framework
 from .reasons import Reason
 
 NVML_LOST: Final = 15
@@ -50,6 +50,18 @@ class Layer(StrEnum):
     FRAMEWORKS = "frameworks"
 
 
+STEPS: Final = {
+    "nvml": Layer.DRIVER,
+    "libcuda": Layer.LIBRARIES,
+    "cuInit": Layer.CUDA,
+    "memory": Layer.MEMORY,
+}
+"""What is broken where the driver's probe ended at a step."""
+
+
+LOST: Final = {End.HUNG: Reason.DRIVER_HANGS, End.CRASHED: Reason.DRIVER_CRASHED}
+
+
 class Health(StrEnum):
     """How a layer is."""
 
@@ -78,13 +90,23 @@ def diagnose(facts: Facts) -> tuple[Verdict, ...]:
         if any(one.health is Health.BROKEN for one in verdicts):
             verdicts.append(Verdict(layer=layer, health=Health.FOLLOWS))
         else:
-            verdicts.append(judge(facts))
+            verdicts.append(_lost(layer, facts) or judge(facts))
     return tuple(verdicts)
 
 
 def cause(verdicts: tuple[Verdict, ...]) -> Verdict | None:
     """Give the layer that is broken, if one is."""
     return next((one for one in verdicts if one.health is Health.BROKEN), None)
+
+
+def _lost(layer: Layer, facts: Facts) -> Verdict | None:
+    """Judge a layer that the driver's probe has no answer about; None if it has one."""
+    probe = facts.probe
+    if probe.end is End.NOT_STARTED and layer in STEPS.values():
+        return Verdict(layer=layer, health=Health.UNKNOWN, evidence=probe.error)
+    if probe.end in LOST and layer is STEPS.get(probe.step, Layer.DRIVER):
+        return _broken(layer, LOST[probe.end], f"{probe.step or 'the probe'}: {probe.error}")
+    return None
 
 
 def _devices(facts: Facts) -> Verdict:
@@ -190,6 +212,8 @@ def _frameworks(facts: Facts) -> Verdict:
 
 
 def _blind(framework: Framework, facts: Facts) -> Reason | None:
+    if framework.end is End.HUNG:
+        return Reason.FRAMEWORK_HANGS
     if not framework.version:
         return Reason.FRAMEWORK_BROKEN
     if framework.cuda is None:

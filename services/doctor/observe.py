@@ -5,17 +5,16 @@ Shell: reads files, starts probes.
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from .facts import Facts, facts_from
+from .facts import End, Facts, facts_from
 from .framework_probe import NAMES
+from .probe import ask
 
 HERE: Final = Path(__file__).resolve().parent
 KERNELS: Final = "/opt/workspace/bin/python"
@@ -49,11 +48,13 @@ def observe(
     """
     python = python or (KERNELS if Path(KERNELS).exists() else sys.executable)
     devices = _devices(root)  # first: for root, the driver's libraries make those that are missing
-    driver = _probe([sys.executable, str(HERE / "driver_probe.py")], environment)
-    fields: dict[str, Any] = driver if isinstance(driver, dict) else {"cuda": {"error": str(driver)}}
+    driver = ask([sys.executable, str(HERE / "driver_probe.py")], environment, SECONDS)
+    told: dict[str, Any] = driver.said if isinstance(driver.said, dict) else {}
     return facts_from(
         {
-            **fields,
+            "cuda": told.get("cuda"),
+            "nvml": told.get("nvml"),
+            "probe": {"end": driver.end, "step": told.get("step", ""), "error": driver.error},
             "device_files": devices,
             "kernel_driver": _kernel_driver(root),
             "frameworks": _frameworks(python, environment),
@@ -85,29 +86,11 @@ def _kernel_driver(root: Path) -> str | None:
 def _frameworks(python: str, environment: Mapping[str, str]) -> list[dict[str, Any]] | None:
     found = []
     for name in NAMES:
-        told = _probe([python, str(HERE / "framework_probe.py"), name], environment)
-        if isinstance(told, OSError):
+        answer = ask([python, str(HERE / "framework_probe.py"), name], environment, SECONDS)
+        if answer.end is End.NOT_STARTED:
             return None
-        if isinstance(told, dict):
-            found.append(told)
-        elif told is not None:
-            found.append({"name": name, "error": str(told)})
+        if answer.end is not End.ANSWERED:
+            found.append({"name": name, "end": answer.end, "error": answer.error})
+        elif answer.said is not None:
+            found.append(answer.said)
     return found
-
-
-def _probe(command: list[str], environment: Mapping[str, str]) -> Any:
-    """Run a probe; gives what it printed, or the exception that says how it ended."""
-    try:
-        done = subprocess.run(  # noqa: S603 - an interpreter and files of this package
-            command, capture_output=True, text=True, timeout=SECONDS, env=dict(environment), check=True
-        )
-        return json.loads(done.stdout.splitlines()[-1])
-    except OSError as error:
-        return error
-    except subprocess.TimeoutExpired:
-        return TimeoutError(f"no answer within {SECONDS} seconds")
-    except subprocess.CalledProcessError as error:
-        last = (error.stderr or "").strip().splitlines()[-1:] or [f"it ended with {error.returncode}"]
-        return RuntimeError(last[0][:300])
-    except (ValueError, IndexError) as error:
-        return RuntimeError(f"an answer that is none: {error}")

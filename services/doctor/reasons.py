@@ -25,6 +25,8 @@ class Reason(StrEnum):
     DEVICES_CLOSED = "devices-closed"
     UVM_MISSING = "uvm-missing"
     DRIVER_NOT_LOADED = "driver-not-loaded"
+    DRIVER_HANGS = "driver-hangs"
+    DRIVER_CRASHED = "driver-crashed"
     CAPABILITIES = "capabilities"
     LIBCUDA_MISSING = "libcuda-missing"
     LIBCUDA_STUB = "libcuda-stub"
@@ -44,6 +46,7 @@ class Reason(StrEnum):
     FRAMEWORK_WRONG_CARD = "framework-wrong-card"
     FRAMEWORK_BLIND = "framework-blind"
     FRAMEWORK_BROKEN = "framework-broken"
+    FRAMEWORK_HANGS = "framework-hangs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,19 @@ TEXTS: Final[dict[Reason, Told]] = {
         "The driver of the node does not run.",
         Who.ADMIN,
         "See the driver's pod of the GPU Operator, or dmesg, on the node.",
+    ),
+    Reason.DRIVER_HANGS: Told(
+        "The driver does not answer.",
+        Who.ADMIN,
+        "A card or driver that hangs is told by Xid messages in the node's kernel log (dmesg). Take the node "
+        "out of service, reset the card or reboot; start the workspace elsewhere.",
+    ),
+    Reason.DRIVER_CRASHED: Told(
+        "The driver's library is here, and whoever asks it crashes.",
+        Who.ADMIN,
+        "See Xid messages in the node's kernel log (dmesg), and that its driver was installed whole. If "
+        "only this image has it, LD_PRELOAD or LD_LIBRARY_PATH puts another library in the place of the "
+        "driver's.",
     ),
     Reason.CAPABILITIES: Told(
         "The container was started for monitoring only: nvidia-smi works, the library for computing is not "
@@ -179,5 +195,11 @@ TEXTS: Final[dict[Reason, Told]] = {
         "The framework cannot be loaded.",
         Who.YOU,
         "Packages in ~/.local come before those of the image: move ~/.local away and try again.",
+    ),
+    Reason.FRAMEWORK_HANGS: Told(
+        "The GPU works, and the framework does not answer.",
+        Who.YOU,
+        "Ask again: the first start from a cold disk is slow. If it hangs again, move ~/.local away, and "
+        "then tell whoever makes the image.",
     ),
 }

@@ -28,7 +28,13 @@ cp -a /dev/null /dev/zero /dev/urandom /dev/random {work}/
 mount --bind {work} /dev
 """
 UNPRIVILEGED = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"]
-STUB = "int cuInit(unsigned f){return 34;} int cuDriverGetVersion(int*v){*v=13000;return 0;}"
+VERSION = "int cuDriverGetVersion(int*v){*v=13000;return 0;}"
+LIBRARIES = {
+    "stubs": f"int cuInit(unsigned f){{return 34;}} {VERSION}",
+    "hangs": f"#include <unistd.h>\nint cuInit(unsigned f){{for(;;)pause();}} {VERSION}",
+    "crashes": f"#include <stdlib.h>\nint cuInit(unsigned f){{abort();}} {VERSION}",
+}
+"""What takes the place of libcuda, by its folder."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,11 +53,13 @@ class Case:
 
 
 def cases(work: Path) -> list[Case]:
-    stubs, torch, dev = work / "stubs", work / "torch-without-cuda", work / "dev"
-    for folder in (stubs, torch / "torch", dev):
+    torch, dev = work / "torch-without-cuda", work / "dev"
+    for folder in (torch / "torch", dev):
         folder.mkdir(parents=True)
-    (work / "stub.c").write_text(STUB)
-    subprocess.run(["cc", "-shared", "-o", stubs / "libcuda.so.1", work / "stub.c"], check=True)
+    for name, text in LIBRARIES.items():
+        (work / name).mkdir()
+        (work / f"{name}.c").write_text(text)
+        subprocess.run(["cc", "-shared", "-o", work / name / "libcuda.so.1", work / f"{name}.c"], check=True)
     (torch / "torch" / "__init__.py").write_text("__version__ = '2.11.0+cpu'\nclass version: cuda = None\n")
     hidden = "for l in $(ldconfig -p | awk '/libcuda.so/ {print $NF}'); do mount --bind /dev/null $l; done"
     copies = "cp -a /dev/nvidia* {work}/ && chmod 666 {work}/nvidia?*"
@@ -65,7 +73,15 @@ def cases(work: Path) -> list[Case]:
         Case(name="hidden by -1", cause="hidden", env={"CUDA_VISIBLE_DEVICES": "-1"}),
         Case(name="hidden by an empty variable", cause="hidden", env={"CUDA_VISIBLE_DEVICES": ""}),
         Case(name="hidden by a number that is not there", cause="hidden", env={"CUDA_VISIBLE_DEVICES": "7"}),
-        Case(name="stub before the library", cause="libcuda-stub", env={"LD_LIBRARY_PATH": str(stubs)}),
+        Case(
+            name="stub before the library", cause="libcuda-stub", env={"LD_LIBRARY_PATH": str(work / "stubs")}
+        ),
+        Case(name="a driver that hangs", cause="driver-hangs", env={"LD_LIBRARY_PATH": str(work / "hangs")}),
+        Case(
+            name="a driver that crashes",
+            cause="driver-crashed",
+            env={"LD_LIBRARY_PATH": str(work / "crashes")},
+        ),
         Case(name="no libcuda", cause="libcuda-missing", prepare=hidden),
         Case(
             name="no libcuda, monitoring only",

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from hub_ext.cli import main
-from services.doctor import framework_probe
-from services.doctor.facts import Cuda, DeviceFile, Facts, Framework, Nvml, facts_from
+from services.doctor import framework_probe, probe
+from services.doctor import observe as observing
+from services.doctor.facts import Cuda, DeviceFile, End, Facts, Framework, Nvml, Probe, facts_from
 from services.doctor.judge import INIT, Health, Layer, cause, diagnose
 from services.doctor.observe import observe
 from services.doctor.reasons import TEXTS, Reason, Who
@@ -42,6 +44,12 @@ def closed(path: str) -> Facts:
 
 def without(part: str) -> tuple[DeviceFile, ...]:
     return tuple(one for one in H200.device_files if part not in one.path)
+
+
+def lost(end: End, step: str) -> Facts:
+    """The driver's probe ended while it asked, and what it would have said is unknown."""
+    ended = Probe(end=end, step=step, error="so it ended")
+    return replace(H200, probe=ended, cuda=Cuda(), nvml=Nvml())
 
 
 def test_a_card_that_works_is_well():
@@ -80,7 +88,9 @@ CASES = {
     "old driver": (failing(35), Reason.DRIVER_TOO_OLD),
     "unknown": (failing(999), Reason.CUDA_FAILED),
     "no uvm": (replace(failing(999), device_files=without("uvm")), Reason.UVM_MISSING),
-    "crashed": (with_cuda(init=None, devices=None), Reason.CUDA_FAILED),
+    "driver hangs": (lost(End.HUNG, "nvml"), Reason.DRIVER_HANGS),
+    "driver crashes": (lost(End.CRASHED, "nvml"), Reason.DRIVER_CRASHED),
+    "probe crashes at once": (lost(End.CRASHED, ""), Reason.DRIVER_CRASHED),
     "later image": (replace(H200, image_cuda="14.0"), Reason.DRIVER_TOO_OLD),
     "memory": (with_cuda(allocate=2), Reason.MEMORY_TAKEN),
     "exclusive": (with_cuda(allocate=46), Reason.CARD_BUSY),
@@ -88,6 +98,7 @@ CASES = {
     "too new": (with_framework(cuda="14.0", devices=0), Reason.FRAMEWORK_TOO_NEW),
     "blind": (with_framework(devices=0), Reason.FRAMEWORK_BLIND),
     "wrong card": (with_framework(arches=("sm_100", "sm_120")), Reason.FRAMEWORK_WRONG_CARD),
+    "framework hangs": (with_framework(version="", end=End.HUNG), Reason.FRAMEWORK_HANGS),
     "broken": (with_framework(version="", cuda=None, error="ImportError"), Reason.FRAMEWORK_BROKEN),
 }
 
@@ -125,6 +136,31 @@ def test_what_stands_on_a_broken_layer_follows():
     assert healths == [Health.WELL] * 3 + [Health.BROKEN] + [Health.FOLLOWS] * 2
 
 
+@pytest.mark.parametrize(
+    ("step", "layer"),
+    [
+        ("nvml", Layer.DRIVER),
+        ("libcuda", Layer.LIBRARIES),
+        ("cuInit", Layer.CUDA),
+        ("memory", Layer.MEMORY),
+        ("a later one", Layer.DRIVER),
+    ],
+)
+def test_a_hung_driver_is_told_where_it_hung_and_not_as_missing(step, layer):
+    known = H200 if step == "memory" else with_cuda(init=None, devices=None)
+    known = replace(known, probe=Probe(end=End.HUNG, step=step, error="no answer within 60 seconds"))
+    found = cause(diagnose(known))
+    assert (found.layer, found.reason) == (layer, Reason.DRIVER_HANGS)
+    assert found.evidence == f"{step}: no answer within 60 seconds"
+    assert TEXTS[found.reason].who is Who.ADMIN
+
+
+def test_a_probe_that_could_not_be_started_says_nothing_about_the_gpu():
+    facts = replace(lost(End.NOT_STARTED, ""), frameworks=None)
+    assert cause(diagnose(facts)) is None
+    assert {one.health for one in diagnose(facts)} == {Health.WELL, Health.UNKNOWN}
+
+
 def test_what_could_not_be_looked_at_is_not_called_well():
     unknown = replace(H200, frameworks=None, kernel_driver=None, nvml=Nvml())
     assert [one.health for one in diagnose(unknown) if one.health is not Health.WELL] == [
@@ -141,8 +177,6 @@ def test_facts_that_were_written_down_are_judged(capsys):
 
 
 def test_the_command_says_who_can_mend_it(capsys, tmp_path):
-    from dataclasses import asdict
-
     file = tmp_path / "facts.json"
     file.write_text(json.dumps({"result": {"facts": asdict(failing(802))}}))
     assert main(["doctor", "--json", "--facts", str(file)]) == 1
@@ -230,7 +264,7 @@ def test_devices_and_driver_are_seen(root):
         ),
         (
             "import os; os.abort()",
-            Framework(name="torch", error="it ended with -6"),
+            Framework(name="torch", end=End.CRASHED, error="it ended by SIGABRT"),
         ),
         (
             "print('a banner')\n" + TORCH.format(cuda=None, available=False),
@@ -243,6 +277,45 @@ def test_frameworks_are_asked_in_a_process_of_their_own(root, tmp_path, text, ex
     environment = framework(tmp_path, "torch", text)
     seen = observe(python=sys.executable, root=root, environment=environment)
     assert [one for one in seen.frameworks if one.name == "torch"] == [expected]
+
+
+PROBE = """
+import os, signal, sys
+print('{"step": "nvml"}', flush=True)
+print('{"step": "cuInit", "nvml": {"init": 0}, "cuda": {"library": "/lib/libcuda.so.1"}}', flush=True)
+sys.stdout.write('{"step": "cut')
+sys.stdout.flush()
+%s
+"""
+
+
+@pytest.mark.parametrize(
+    ("fate", "reason", "said"),
+    [
+        ("signal.pause()", Reason.DRIVER_HANGS, "cuInit: no answer within 0.5 seconds"),
+        ("os.kill(os.getpid(), signal.SIGSEGV)", Reason.DRIVER_CRASHED, "cuInit: it ended by SIGSEGV"),
+        ("sys.exit('Xid 79')", Reason.DRIVER_CRASHED, "cuInit: Xid 79"),
+    ],
+    ids=["hangs", "crashes", "gives-up"],
+)
+def test_a_driver_that_gives_no_answer(root, tmp_path, monkeypatch, fate, reason, said):
+    """What was answered before is kept; nothing is called missing that was found."""
+    (tmp_path / "driver_probe.py").write_text(PROBE % fate)
+    monkeypatch.setattr(observing, "HERE", tmp_path)
+    monkeypatch.setattr(observing, "SECONDS", 0.5)
+    seen = observe(python="/no/python", root=root, environment={})
+    assert seen.cuda.library == "/lib/libcuda.so.1"
+    found = cause(diagnose(seen))
+    assert (found.reason, found.evidence) == (reason, said)
+    assert facts_from(json.loads(json.dumps(asdict(seen)))) == seen
+
+
+def test_nobody_waits_for_a_probe_that_cannot_be_killed(monkeypatch):
+    """A process that waits inside the driver ends when that lets it, not when it is told to."""
+    monkeypatch.setattr(subprocess.Popen, "kill", lambda self: None)
+    monkeypatch.setattr(probe, "KILL_SECONDS", 0.1)
+    answer = probe.ask([sys.executable, "-c", "import time; time.sleep(5)"], dict(os.environ), 0.1)
+    assert answer.end is End.HUNG
 
 
 def test_an_interpreter_that_is_not_there_is_unknown(root):
@@ -271,8 +344,6 @@ def test_codes_are_those_of_cuda(code):
 
 def test_nothing_but_python_is_needed():
     """Loading the doctor loads no library that an image may lack."""
-    import subprocess
-
     script = (
         "import sys, services.doctor.verb; "
         "print([m for m in ('pydantic', 'httpx', 'yaml', 'ruamel', 'jupyterhub', 'tornado') if m in "

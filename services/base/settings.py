@@ -17,6 +17,8 @@ from hub_ext.catalog.source import Document, place, read_text
 from hub_ext.errors import Finding, Severity, WorkspaceError
 from hub_ext.managed import CATALOG, SETTINGS
 
+from .mistakes import explain
+
 S = TypeVar("S", bound="ServiceSettings")
 
 
@@ -46,7 +48,7 @@ class PrometheusSettings(Model):
     url: str
     """Such as ``http://prometheus-server.monitoring``."""
     token_file: Path | None = None
-    """File with a bearer token."""
+    """File with a bearer token; it is read anew for every question."""
     ca_file: Path | None = None
     """Certificates to trust in place of the usual ones."""
 
@@ -71,7 +73,8 @@ def read_settings(kind: type[S], path: Path | None, environment: Mapping[str, st
         return kind.model_validate(data, by_alias=True, by_name=False)
     except ValidationError as error:
         raise SettingsError(
-            _finding(document, details["loc"], details["msg"]) for details in error.errors(include_url=False)
+            _finding(document, details["loc"], *explain(kind, details))
+            for details in error.errors(include_url=False)
         ) from None
 
 

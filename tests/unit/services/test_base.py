@@ -71,7 +71,12 @@ def test_settings_are_read_in_the_words_of_yaml(tmp_path):
     ("text", "said"),
     [
         ("evry: 4\n", ":1: error[bad-setting] at evry"),
+        ("evry: 4\n", "Did you mean every?"),
+        ("every: 4\nlog_level: info\n", "Did you mean logLevel?"),
+        ("every: 4\nxyz: 1\n", "Known here: authenticateMetrics, every, logLevel, prometheus."),
         ("every: 4\nprometheus: {}\n", "prometheus"),
+        ("every: 4\nprometheus: {url: x, cafile: z}\n", ":2: error[bad-setting] at prometheus.cafile"),
+        ("every: 4\nprometheus: {url: x, cafile: z}\n", "Did you mean caFile?"),
         ("every: [\n", "settings.yaml"),
         ("- every\n", "keys and values"),
         ("every: 4\n---\nevery: 5\n", "2 documents"),

@@ -103,13 +103,13 @@ class PrepullerService(Service[PrepullerSettings]):
 
     async def _once(self) -> None:
         self._alarm = None
-        for label, health in self.watch.health().items():
-            if health is Health.DENIED and not label.startswith(Kind.EVENTS.value):
-                raise DeniedError("may not be listed and watched: see REFERENCE.md, Rights", kind=label)
         clock = asyncio.get_running_loop().time
         begun = clock()
         await self.prepuller.once(await self.catalog.current())
         self._rest = max(SETTLE, SHARE * (clock() - begun))
+        for label, health in self.watch.health().items():
+            if health is Health.DENIED and not label.startswith(Kind.EVENTS.value):
+                raise DeniedError("may not be listed and watched: see REFERENCE.md, Rights", kind=label)
 
     async def _read_starts(self) -> None:
         """Count recent starts. The file belongs to the hub: it may not be there yet."""

@@ -6,9 +6,11 @@ Pure: no clock, no network.
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime
 
 from .facts import registry_of
 from .picture import Picture
+from .pods import PullPod, Step
 from .reasons import Blame, Hold
 from .settings import Limits
 from .troubles import Key
@@ -24,11 +26,18 @@ class Flight:
         self._by_registry: Counter[str] = Counter()
         self._by_pool: Counter[str] = Counter()
         self._by_want: Counter[str] = Counter()
+        self._going_well: set[str] = set()
         self._nodes: set[str] = set()
         self._pins = len(picture.pods)
         for pod in picture.pods:
             if pod.in_flight:
                 self._count(pod.want, pod.node, registry_of(pod.image))
+            if self._goes_well(pod, picture.at):
+                self._going_well.add(pod.want)
+
+    def _goes_well(self, pod: PullPod, now: datetime) -> bool:
+        fetches = pod.step is Step.PULLING and not pod.ending and pod.begun is not None
+        return fetches and now - max(pod.begun or now, pod.since_here) >= self._limits.canary_wait
 
     def begin(self, want: Want, node: str) -> None:
         """Count one more pull."""
@@ -59,6 +68,10 @@ class Flight:
     def tries(self, want: str) -> bool:
         """Say whether an image is being fetched anywhere."""
         return self._by_want[want] > 0
+
+    def proves_itself(self, want: str) -> bool:
+        """Say whether an image is being fetched for so long that the others need not wait for its end."""
+        return want in self._going_well
 
     def depends(self, key: Key) -> bool:
         """Say whether a pull is under way that shows whether something works again."""

@@ -35,6 +35,8 @@ class Question:
     """Empty means all pools."""
     profile: str = ""
     """Name or label (`gpu-full@3`); empty means all."""
+    catalog: str = ""
+    """Mark of the catalog that is released (`wants.mark_of`); empty means whichever the service has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +60,15 @@ def judge(status: Mapping[str, Any], question: Question) -> Verdict:
     """Judge a status as `Summary.as_dict` writes it: the service and the command see the same.
 
     Nodes that take nothing now are not waited for, only named: one full or broken node must not keep a
-    release from a hundred others.
+    release from a hundred others. What the service does not know may be in the catalog that it is about to
+    take over.
     """
-    asked = [one for one in status["images"] if one["required"] and _is_asked(one, question)]
+    if question.catalog not in {"", status.get("catalog")}:
+        return Verdict(outcome=Outcome.WAITING, lines=("the service has not taken over this catalog yet",))
+    required = [one for one in status["images"] if one["required"]]
+    asked = [one for one in required if _is_asked(one, question)]
     if not asked:
-        return Verdict(outcome=Outcome.FAILED, lines=("the catalog wants no such image there",))
+        return Verdict(outcome=Outcome.WAITING, lines=(_unknown(required, question),))
     missing = [one for one in asked if one["warm"] < ceil(round(question.least * _able(one), 9))]
     empty = [one for one in asked if _able(one) == 0]
     warnings = tuple(_warnings(asked, status))
@@ -82,6 +88,15 @@ def _able(image: Mapping[str, Any]) -> int:
 def _is_asked(image: Mapping[str, Any], question: Question) -> bool:
     names = set(image["profiles"]) | {label.partition("@")[0] for label in image["profiles"]}
     return question.pool in {"", image["pool"]} and question.profile in {"", *names}
+
+
+def _unknown(required: list[Any], question: Question) -> str:
+    """Say what of a question is not known, and what is."""
+    pools = dict.fromkeys(one["pool"] for one in required)
+    profiles = dict.fromkeys(label for one in required for label in one["profiles"])
+    asked = " in ".join(filter(None, (question.profile, question.pool))) or "anything"
+    known = ", ".join(filter(None, (*profiles, *pools))) or "nothing"
+    return f"the service's catalog wants no image of {asked}; it has {known}"
 
 
 def _line(image: Mapping[str, Any], fatal: Mapping[str, Mapping[str, Any]]) -> str:

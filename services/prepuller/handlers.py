@@ -57,7 +57,7 @@ class PlanView(_Looks, Api):
 
 
 class Gate(_Looks, Api):
-    """Whether enough is warm: `?least=0.9&pool=gpu&profile=gpu-full`."""
+    """Whether enough is warm: `?least=0.9&pool=gpu&profile=gpu-full&catalog=…`."""
 
     async def get(self) -> None:
         try:
@@ -70,6 +70,7 @@ class Gate(_Looks, Api):
             least=least,
             pool=self.get_query_argument("pool", ""),
             profile=self.get_query_argument("profile", ""),
+            catalog=self.get_query_argument("catalog", ""),
         )
         self.finish(judge(self.moment.summary.as_dict(), question).as_dict())
 

@@ -16,11 +16,13 @@ from typing import Any, Final
 from hub_ext.names import object_name
 
 from .pods import ANNOTATION_NODE, MAIN, TOOL, build_pull_labels
-from .settings import Limits, Pods
+from .settings import VISIBLE_DEVICES, Limits, Pods
 from .wants import Want
 
 _FOLDER: Final = "/.gpu-workspaces-prepull"
 _PROGRAM: Final = f"{_FOLDER}/true"
+_EVICTABLE: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+"""Without it a pull keeps the autoscaler from taking an empty node away: it has a volume and no owner."""
 _REQUESTS: Final = {"cpu": "1m", "memory": "8Mi"}
 _LIMITS: Final = {"cpu": "100m", "memory": "64Mi"}
 
@@ -42,7 +44,7 @@ def build_pull_pod(
     """Build the pod. It fits the `restricted` pod-security level and asks for no GPU."""
     mount = {"name": TOOL, "mountPath": _FOLDER}
     container = {"securityContext": _security(pods), "resources": {"requests": _REQUESTS, "limits": _LIMITS}}
-    environment = {"NVIDIA_VISIBLE_DEVICES": "void"} | pods.environment
+    environment = {**pods.environment, VISIBLE_DEVICES: "void"}
     tool = {
         **container,
         "name": TOOL,
@@ -79,6 +81,8 @@ def build_pull_pod(
         spec["imagePullSecrets"] = [{"name": name} for name in want.secrets]
     if want.runtime_class:
         spec["runtimeClassName"] = want.runtime_class
+    if pods.priority_class:
+        spec["priorityClassName"] = pods.priority_class
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -86,7 +90,7 @@ def build_pull_pod(
             "name": pod_name(want.id, node),
             "namespace": pods.namespace,
             "labels": build_pull_labels(want.id, pools),
-            "annotations": {**pods.annotations, ANNOTATION_NODE: node},
+            "annotations": {_EVICTABLE: "true", **pods.annotations, ANNOTATION_NODE: node},
         },
         "spec": spec,
     }

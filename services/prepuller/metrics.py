@@ -72,10 +72,14 @@ class Metrics:
         if pod.seconds is not None:
             self.seconds.labels(registry).observe(pod.seconds)
 
-    def show(self, summary: Summary) -> None:
-        """Show a moment; what is not there any more is not shown any more."""
+    def hide(self) -> None:
+        """Show nothing: nothing is in sight."""
         for gauge in (self.nodes, self.in_flight, self.waiting):
             gauge.clear()
+
+    def show(self, summary: Summary) -> None:
+        """Show a moment; what is not there any more is not shown any more."""
+        self.hide()
         for one in summary.images:
             for state in State:
                 self.nodes.labels(one.pool, one.want.image, state.value).set(one.states.get(state, 0))

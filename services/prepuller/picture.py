@@ -99,9 +99,9 @@ def look(
 
 def overdue(pod: PullPod, limits: Limits, now: datetime) -> PullPod:
     """Give up a pod that waits or pulls for too long; its node may not have noticed, or may be silent."""
-    if pod.step is Step.WAITING and now - pod.since > limits.scheduling_wait:
+    if pod.step is Step.WAITING and now - pod.since_here > limits.scheduling_wait:
         return replace(pod, step=Step.FAILED, reason=Reason.NO_ROOM, since=now)
-    if pod.step is Step.PULLING and now - pod.since > limits.timeout:
+    if pod.step is Step.PULLING and now - pod.since_here > limits.timeout:
         return replace(pod, step=Step.FAILED, reason=Reason.TIMEOUT, since=now)
     return pod
 
@@ -122,14 +122,14 @@ def is_gone(pod: PullPod, machine: Machine | None, now: datetime) -> bool:
     """Say whether an image was removed behind the pin's back.
 
     The list of a node counts only when it is whole and the image has had the time to get onto it. A pod that
-    found the image there although the list was without it proves that the list spells it otherwise.
+    found the image there although the list never had it proves that the list spells it otherwise.
     """
     return (
         machine is not None
         and pod.step is Step.DONE
         and machine.lists_all
         and canonical(pod.image) not in machine.images
-        and pod.present is not True
+        and (pod.listed or pod.present is not True)
         and now - pod.since_here > SETTLE
     )
 

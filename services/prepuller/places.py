@@ -15,11 +15,13 @@ from hub_ext.quota.arithmetic import Resources
 
 from .facts import ARCHITECTURE, OS, Machine
 from .reasons import Hold
+from .settings import Shared
 from .wants import Desired, Tier, Use, Want
 
 _DISK_PRESSURE: Final = "DiskPressure"
 _CONDITION: Final = "node.kubernetes.io/"
 _MEMORY: Final = "node.kubernetes.io/memory-pressure"
+NOTHING_SHARED: Final = Shared()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +52,11 @@ def lay_out(desired: Desired, machines: Iterable[Machine]) -> Layout:
     """Say what belongs on which node: selectors, taints and architecture of each pool decide."""
     known = {machine.name: machine for machine in machines}
     pools = {
-        name: tuple(one.name for one in known.values() if belongs(one, pool, desired.resources.get(name, ())))
+        name: tuple(
+            one.name
+            for one in known.values()
+            if belongs(one, pool, desired.resources.get(name, ()), shared=desired.shared)
+        )
         for name, pool in desired.pools.items()
     }
     uses: dict[tuple[str, str], list[Use]] = {}
@@ -77,7 +83,9 @@ def lay_out(desired: Desired, machines: Iterable[Machine]) -> Layout:
     )
 
 
-def belongs(machine: Machine, pool: Pool | None, resources: Iterable[str]) -> bool:
+def belongs(
+    machine: Machine, pool: Pool | None, resources: Iterable[str], *, shared: Shared = NOTHING_SHARED
+) -> bool:
     """Say whether workspaces of a pool may come to a node, when it is ready.
 
     A pool of GPUs that selects nothing means the nodes that offer its GPUs, not all nodes.
@@ -86,9 +94,11 @@ def belongs(machine: Machine, pool: Pool | None, resources: Iterable[str]) -> bo
     if node.labels.get(OS, "linux") != "linux":
         return False
     selector = pool.node_selector if pool else {}
-    tolerations = pool.tolerations if pool else ()
+    tolerations = (*shared.tolerations, *(pool.tolerations if pool else ()))
     kept_away = untolerated(node, tolerations, Resources(dict.fromkeys(asked, 1)))
-    if not all(_passes(taint) for taint in kept_away) or not selects(node, selector):
+    if not all(_passes(taint) for taint in kept_away):
+        return False
+    if not selects(node, {**shared.node_selector, **selector}):
         return False
     return bool(selector) or not asked or any(name in node.allocatable for name in asked)
 
@@ -116,16 +126,15 @@ def closed(machine: Machine) -> Hold | None:
     return Hold.NODE_NOT_READY if wrong or node.ready is not True else None
 
 
-def tolerations_for(pools: Iterable[Pool | None], resources: Iterable[str]) -> list[dict[str, Any]]:
-    """Give the tolerations of a pull pod: those of its pools, and those that admission adds to workspaces.
+def tolerations_for(desired: Desired, pools: Iterable[str]) -> list[dict[str, Any]]:
+    """Give the tolerations of a pull pod: those of all workspaces, of its pools, and of admission.
 
     `ExtendedResourceToleration` acts only on pods that ask for the resource, and a pull asks for none.
     """
-    found: dict[str, Toleration] = {}
-    for pool in pools:
-        for one in pool.tolerations if pool else ():
-            found.setdefault(one.model_dump_json(), one)
-    for name in resources:
-        one = Toleration(key=name, operator="Exists")
-        found.setdefault(one.model_dump_json(), one)
-    return [one.model_dump(by_alias=True, exclude_none=True) for one in found.values()]
+    found = list(desired.shared.tolerations)
+    for name in pools:
+        pool = desired.pools[name]
+        found += pool.tolerations if pool else ()
+        found += [Toleration(key=one, operator="Exists") for one in desired.resources[name]]
+    different = {one.model_dump_json(): one for one in found}
+    return [one.model_dump(by_alias=True, exclude_none=True) for one in different.values()]

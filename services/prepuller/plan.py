@@ -137,7 +137,7 @@ class _Judge:
             return wait
         if (hold := self.flight.full(want, node)) is not None:
             return Wait(hold=hold)
-        proven = self._worked.ever((Blame.IMAGE, want.id))
+        proven = self._worked.ever((Blame.IMAGE, want.id)) or self.flight.proves_itself(want.id)
         if self._limits.canary and not proven and self.flight.tries(want.id):
             return Wait(hold=Hold.CANARY)
         return None

@@ -74,9 +74,12 @@ class PullPod:
     size_bytes: int | None = None
     present: bool | None = None
     """Whether the image was there already; None if no event tells."""
-
+    listed: bool = False
+    """Whether its node listed the image at some time since: then it spells it as we do."""
     over: bool = False
     """Its node has ended it for good."""
+    begun: datetime | None = None
+    """Since when its node fetches the image itself; None before that, and if nothing tells."""
     noticed: datetime | None = None
     """When it was seen here to come to this step; None if it was there before. Clocks of nodes differ."""
 
@@ -111,6 +114,7 @@ def read_pull_pod(item: Mapping[str, Any], events: Sequence[Event]) -> PullPod |
         created=pod.created,
         ending=pod.deleted is not None,
         over=pod.phase in FINISHED_PHASES,
+        begun=seen.begun,
         reason=seen.reason,
         detail=seen.detail,
         seconds=_seconds(main, tool) if seen.step is Step.DONE else None,
@@ -145,6 +149,7 @@ class _Seen:
     since: datetime | None = None
     reason: Reason | None = None
     detail: str = ""
+    begun: datetime | None = None
 
 
 def _judge(pod: Pod, main: Container, tool: Container | None, events: Sequence[Event]) -> _Seen:
@@ -155,9 +160,10 @@ def _judge(pod: Pod, main: Container, tool: Container | None, events: Sequence[E
         return _Seen(Step.DONE, main.finished or main.started)
     if not pod.node:
         return _Seen(Step.WAITING, pod.created, detail=scheduled.message if scheduled else "")
-    begun = next((one.first for one in events if one.reason == "Pulling" and one.container == MAIN), None)
-    since = begun or (tool.finished if tool else None) or (scheduled.since if scheduled else None)
-    return _refused(main, tool, events) or _Seen(Step.PULLING, since)
+    told = next((one.first for one in events if one.reason == "Pulling" and one.container == MAIN), None)
+    begun = told or (tool.finished if tool else None)
+    since = begun or (scheduled.since if scheduled else None)
+    return _refused(main, tool, events) or _Seen(Step.PULLING, since, begun=begun)
 
 
 def _ended(pod: Pod, main: Container, tool: Container | None) -> _Seen:

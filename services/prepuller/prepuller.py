@@ -8,13 +8,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from hub_ext.catalog.model import Catalog
 from hub_ext.cluster.kinds import Kind
 from hub_ext.cluster.watch import utc_now
 
-from ..kube import ConflictError, ForbiddenError, InvalidError, NotFoundError, api_path
+from ..kube import ConflictError, KubeError, UnavailableError, api_path
 from .facts import registry_of
 from .judge import Judge, Moment
 from .manifest import build_pull_pod
@@ -22,15 +22,14 @@ from .metrics import Metrics
 from .places import tolerations_for
 from .plan import Fetch, worked_in
 from .pods import PullPod
-from .reasons import Blame, Reason
+from .reasons import BLAMES, Blame, Reason
+from .refusals import reason_of
 from .release import Drop
 from .settings import Settings
 from .store import Store
 from .troubles import Trouble
 
 log = logging.getLogger(__name__)
-
-_REFUSALS: Final = (ForbiddenError, InvalidError, NotFoundError)
 
 
 class Client(Protocol):
@@ -54,8 +53,7 @@ class Prepuller:
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self.judge = Judge(settings, store)
-        self.last: Moment | None = None
-        """What was judged last; None while nodes or pods are not in sight."""
+        self._last: Moment | None = None
         self._pods = settings.pods
         self._limits = settings.limits
         self._store = store
@@ -63,26 +61,55 @@ class Prepuller:
         self._metrics = metrics
         self._clock = clock
 
+    @property
+    def last(self) -> Moment | None:
+        """What was judged last; None while nodes or pods are not in sight."""
+        return self._last if self._store.complete else None
+
     async def once(self, catalog: Catalog) -> None:
         """Look at everything, and do what is to be done.
 
         Raises
         ------
         KubeError
-            The API server does not answer; the next pass goes on.
+            The API server does not answer, or lets nothing be deleted; the next pass goes on.
         """
         if not self._store.complete:
-            # What is not seen is neither fetched nor let go.
-            self.last = None
+            # What is not seen is neither fetched nor let go, and nothing is said of it.
+            self._last = None
+            self._metrics.hide()
             return
         moment = self.judge.judge(catalog, self._clock())
-        self.last = moment
+        self._last = moment
         self._tell(moment)
+        problem = await self._let_go(moment)
+        await self._fetch(moment)
+        if problem is not None:
+            raise problem
+
+    async def _let_go(self, moment: Moment) -> KubeError | None:
+        """Delete what is to go; gives the first refusal, which keeps nothing else from being done."""
+        problem: KubeError | None = None
         for drop in moment.plan.drops:
-            await self._delete(drop)
+            try:
+                await self._delete(drop)
+            except UnavailableError:
+                raise
+            except KubeError as error:
+                self._metrics.calls.labels("delete", "refused").inc()
+                problem = problem or error
+        return problem
+
+    async def _fetch(self, moment: Moment) -> None:
+        """Make the pods of the plan, without those of whose kind one was refused."""
         refused: set[str] = set()
         for fetch in moment.plan.fetches:
-            if fetch.want.id not in refused and not await self._create(fetch, moment):
+            if fetch.want.id in refused:
+                continue
+            why = await self._create(fetch, moment)
+            if why is not None and BLAMES[why] is Blame.ALL:
+                return
+            if why is not None:
                 refused.add(fetch.want.id)
 
     def _tell(self, moment: Moment) -> None:
@@ -116,8 +143,8 @@ class Prepuller:
             # Another pod has its name by now, which the watch has not told yet.
             return "gone"
 
-    async def _create(self, fetch: Fetch, moment: Moment) -> bool:
-        """Make a pod; False if the API server refuses it, so that there is no use in others of its kind."""
+    async def _create(self, fetch: Fetch, moment: Moment) -> Reason | None:
+        """Make a pod; gives why the API server refuses it, so that there is no use in others of its kind."""
         try:
             made = await self._kube.create(
                 api_path("v1", "pods", namespace=self._pods.namespace), self._body(fetch, moment)
@@ -125,37 +152,45 @@ class Prepuller:
         except ConflictError:
             # It is there already, and the watch has not told yet.
             self._metrics.calls.labels("create", "exists").inc()
-            return True
-        except _REFUSALS as error:
+            return None
+        except KubeError as error:
+            why = reason_of(error)
+            if why is None:
+                raise
             self._metrics.calls.labels("create", "refused").inc()
-            self._refused(fetch, str(error), moment)
-            return False
+            self._refused(fetch, why, str(error), moment)
+            return why
         self._metrics.calls.labels("create", "done").inc()
         # Counted from this moment on, however late the watch is.
         self._store.put(Kind.PODS, made, self._clock())
         log.info("fetch: image=%s node=%s benefit=%d", fetch.want.image, fetch.node, fetch.benefit)
-        return True
+        return None
 
     def _body(self, fetch: Fetch, moment: Moment) -> dict[str, Any]:
-        desired = moment.picture.desired
-        resources = [name for pool in fetch.pools for name in desired.resources[pool]]
         return build_pull_pod(
             fetch.want,
             fetch.node,
             pods=self._pods,
             limits=self._limits,
-            tolerations=tolerations_for((desired.pools[name] for name in fetch.pools), resources),
+            tolerations=tolerations_for(moment.picture.desired, fetch.pools),
             pools=fetch.pools,
         )
 
-    def _refused(self, fetch: Fetch, why: str, moment: Moment) -> None:
+    def _refused(self, fetch: Fetch, why: Reason, detail: str, moment: Moment) -> None:
         found = Trouble(
-            reason=Reason.POD_REFUSED,
-            detail=why,
+            reason=why,
+            detail=detail,
             at=moment.picture.at,
             node=fetch.node,
             want=fetch.want.id,
         )
-        key = (Blame.IMAGE, fetch.want.id)
+        blame = BLAMES[why]
+        key = (blame, "" if blame is Blame.ALL else fetch.want.id)
         noted = self.judge.troubles.add(key, found, worked_in(moment.picture), begun=found.at)
-        log.error("pod refused: image=%s try=%d error=%s", fetch.want.image, noted.count, why)
+        log.error(
+            "pod refused: image=%s reason=%s try=%d error=%s",
+            fetch.want.image,
+            why.value,
+            noted.count,
+            detail,
+        )

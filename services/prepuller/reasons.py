@@ -61,6 +61,8 @@ class Reason(StrEnum):
     TOOL_IMAGE = "tool-image"
     RUNTIME_ERROR = WaitReason.RUNTIME_ERROR.value
     POD_REFUSED = "pod-refused"
+    PULLS_REFUSED = "pulls-refused"
+    QUOTA_FULL = "quota-full"
 
 
 class Blame(StrEnum):
@@ -97,6 +99,8 @@ BLAMES: Final = {
     Reason.TOOL_IMAGE: Blame.ALL,
     Reason.RUNTIME_ERROR: Blame.PAIR,
     Reason.POD_REFUSED: Blame.IMAGE,
+    Reason.PULLS_REFUSED: Blame.ALL,
+    Reason.QUOTA_FULL: Blame.ALL,
 }
 
 NEEDS_ADMIN: Final = frozenset(
@@ -110,6 +114,7 @@ NEEDS_ADMIN: Final = frozenset(
         Reason.REGISTRY_CERTIFICATE,
         Reason.TOOL_IMAGE,
         Reason.POD_REFUSED,
+        Reason.PULLS_REFUSED,
     }
 )
 """What waiting does not heal."""
@@ -135,6 +140,10 @@ TEXTS: Final = {
     Reason.TOOL_IMAGE: "The image of the tool (`tool`) could not be fetched or run.",
     Reason.RUNTIME_ERROR: "The node could not start a container from the image.",
     Reason.POD_REFUSED: "The API server refuses the pod that is to fetch it.",
+    Reason.PULLS_REFUSED: "The API server refuses every pod of the prepuller: its namespace, its rights, or "
+    "a policy there is not as it needs them.",
+    Reason.QUOTA_FULL: "A ResourceQuota of the prepuller's namespace is used up. It needs none: `limits` "
+    "bound what is under way.",
 }
 
 

@@ -6,23 +6,31 @@ Pure: no clock, no network.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 from typing import Any, Final
 
 from hub_ext.errors import Finding, Severity
 
 from .picture import Picture
 from .plan import Plan
-from .reasons import HOLD_TEXTS, NEEDS_ADMIN
+from .reasons import HOLD_TEXTS, NEEDS_ADMIN, Reason
 from .summary import Summary
-from .wants import Tier
+from .wants import Stray, Tier
 
+UNKNOWN_NAME: Final = "unknown-name"
 MOVING_TAG: Final = "moving-tag"
 WRONG_ARCHITECTURE: Final = "wrong-architecture"
 FINDINGS: Final = {
     MOVING_TAG: "a reference by tag: what is warm today may be another image tomorrow",
     WRONG_ARCHITECTURE: "an image that was not built for the processors of a pool that it is offered in",
+    UNKNOWN_NAME: "the settings name a profile or pool that the catalog does not have: that has no effect",
 }
 """Codes of findings beside those of `Reason`."""
+
+
+def severity_of(reason: Reason) -> Severity:
+    """Say how grave a failure is: an error is what waiting does not heal."""
+    return Severity.ERROR if reason in NEEDS_ADMIN else Severity.WARNING
 
 
 def plan_report(picture: Picture, made: Plan) -> dict[str, Any]:
@@ -59,6 +67,7 @@ def plan_report(picture: Picture, made: Plan) -> dict[str, Any]:
 
 def findings(picture: Picture, summary: Summary) -> Iterator[Finding]:
     """Say what an admin should do: faults of the catalog first, then what failed."""
+    yield from map(_stray, picture.desired.strays)
     wants = picture.desired.wants
     for want in wants.values():
         if want.moves and any(
@@ -81,11 +90,22 @@ def findings(picture: Picture, summary: Summary) -> Iterator[Finding]:
         )
     for problem in summary.problems:
         one = problem.as_dict()
-        needs = problem.trouble.reason in NEEDS_ADMIN
         yield Finding(
-            severity=Severity.ERROR if needs else Severity.WARNING,
+            severity=severity_of(problem.trouble.reason),
             code=problem.trouble.reason.value,
             message=f"{problem.subject} on {one['node']}: {one['detail'] or one['text']}",
             path=f"nodes/{one['node']}",
             help=one["text"],
         )
+
+
+def _stray(stray: Stray) -> Finding:
+    close = get_close_matches(stray.name, stray.known, n=1)
+    known = f"The catalog has {', '.join(stray.known)}." if stray.known else "The catalog has none."
+    return Finding(
+        severity=Severity.ERROR,
+        code=UNKNOWN_NAME,
+        message=f"the catalog has no {stray.name!r}",
+        path=stray.key,
+        help=f"Did you mean {close[0]}?" if close else known,
+    )

@@ -12,14 +12,26 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from hub_ext.catalog.base import Duration, EnvName, Flag, Memory, Model, Name, ObjectName
+from hub_ext.catalog.base import (
+    Duration,
+    EnvName,
+    Flag,
+    LabelKey,
+    LabelValue,
+    Memory,
+    Model,
+    Name,
+    ObjectName,
+)
 from hub_ext.catalog.images import ImageRef
-from hub_ext.errors import BadValueError
-from hub_ext.names import is_label_key
+from hub_ext.catalog.model import Toleration
+from hub_ext.errors import BadValueError, NameRuleError
+from hub_ext.names import is_label_key, parse_image
 from hub_ext.render.rights import PULLS
 
 NAMESPACE: Final = PULLS
 TOOL: Final = "docker.io/library/busybox:1.37-musl"
+VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
 
 
 def _check_zone(text: str) -> str:
@@ -36,6 +48,20 @@ def _check_annotation(text: str) -> str:
     return text
 
 
+def _check_registry(text: str) -> str:
+    """Read the host of a registry; `index.docker.io` is what some tools call Docker Hub."""
+    host = "docker.io" if text == "index.docker.io" else text
+    try:
+        found = parse_image(f"{host}/x/y").registry
+    except NameRuleError:
+        found = ""
+    if found != host:
+        raise BadValueError(
+            f"{text!r} is not a registry", help="Write its host alone: docker.io, ghcr.io, registry:5000."
+        )
+    return host
+
+
 def _check_clock(value: object) -> time:
     """Read `09:00`. A number is what YAML 1.1 makes of it without quotes, and no time of day."""
     if isinstance(value, time):
@@ -46,6 +72,7 @@ def _check_clock(value: object) -> time:
     return time(int(match[1]), int(match[2]))
 
 
+RegistryHost = Annotated[str, AfterValidator(_check_registry)]
 Clock = Annotated[time, BeforeValidator(_check_clock)]
 Zone = Annotated[str, AfterValidator(_check_zone)]
 AnnotationKey = Annotated[str, AfterValidator(_check_annotation)]
@@ -62,10 +89,13 @@ class Limits(Model):
     """Pulls on the nodes of one pool."""
     per_registry: int = Field(default=20, ge=1)
     """Pulls from one registry: its bandwidth over what one node draws."""
-    registries: dict[str, int] = Field(default_factory=dict)
+    registries: dict[RegistryHost, int] = Field(default_factory=dict)
     """Other limits by registry host: `{docker.io: 2}`."""
     canary: Flag = True
     """Fetch an image to one node first, and to all others when that worked."""
+    canary_wait: Duration = timedelta(minutes=1)
+    """The others do not wait for that one node longer than this, while it fetches and nothing failed: what is
+    wrong with a reference, a login or a registry shows within seconds."""
     timeout: Duration = timedelta(minutes=45)
     """The node gives up a pull after this long, even while the prepuller does not run."""
     scheduling_wait: Duration = timedelta(minutes=1)
@@ -119,8 +149,7 @@ class Seats(Model):
 
 
 class ExtraImage(Model):
-    """An image that workspaces need and the catalog does not name: of an init container or a sidecar that the
-    hub's own configuration adds."""
+    """An image that some workspaces need and neither the catalog nor `shared.images` names."""
 
     ref: ImageRef
     """The image."""
@@ -139,10 +168,10 @@ class Pods(Model):
     """Any image with a static busybox: it lends the program that runs in images without a shell."""
     tool_path: str = Field(default="/bin/busybox", pattern=r"^/[^\s]*$")
     """Where the busybox is in that image."""
-    pull_secrets: tuple[ObjectName, ...] = ()
-    """Secrets that the hub gives all workspaces (`singleuser.image.pullSecrets`), by the same names."""
     service_account: ObjectName = "default"
     """It needs no rights. Its own pull secrets must be those of the workspaces' account."""
+    priority_class: ObjectName | None = None
+    """Priority of the pods. One with `preemptionPolicy: Never` keeps them from pushing placeholders out."""
     run_as_user: int = Field(default=65534, ge=1)
     """User of the containers."""
     annotations: dict[AnnotationKey, str] = Field(default_factory=dict)
@@ -150,11 +179,33 @@ class Pods(Model):
     environment: dict[EnvName, str] = Field(default_factory=dict)
     """Further variables of the container."""
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if VISIBLE_DEVICES in self.environment:
+            raise BadValueError(
+                f"{VISIBLE_DEVICES} is always void: a pull must not see a GPU", help="Remove it."
+            )
+        return self
+
+
+class Shared(Model):
+    """What the hub's own configuration gives every workspace, beside what the catalog says."""
+
+    pull_secrets: tuple[ObjectName, ...] = ()
+    """Pull secrets (`imagePullSecrets`, `singleuser.image.pullSecrets`), by the same names."""
+    tolerations: tuple[Toleration, ...] = ()
+    """Taints that they tolerate (`scheduling.userPods.tolerations`, `singleuser.extraTolerations`)."""
+    node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    """Nodes that they are kept to (`singleuser.nodeSelector`); of equal keys the pool's counts."""
+    images: tuple[ImageRef, ...] = ()
+    """Images of init containers and sidecars (`singleuser.initContainers`, `singleuser.extraContainers`)."""
+
 
 class Settings(Model):
     """The prepuller's settings."""
 
     pods: Pods = Pods()
+    shared: Shared = Shared()
     limits: Limits = Limits()
     release: Release = Release()
     extra_images: tuple[ExtraImage, ...] = ()

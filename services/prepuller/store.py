@@ -16,7 +16,7 @@ from typing import Any
 from hub_ext.cluster.events import EventIndex, read_event
 from hub_ext.cluster.kinds import Kind
 
-from .facts import Machine, read_machine
+from .facts import Machine, canonical, read_machine
 from .picture import Seen
 from .pods import PullPod, Step, add_events, read_pull_pod
 
@@ -86,7 +86,14 @@ class Store:
 
     def look(self) -> Seen:
         """Give what is there now."""
+        for key, pod in self._pods.items():
+            if pod.step is Step.DONE and not pod.listed and self._lists(pod):
+                self._pods[key] = replace(pod, listed=True)
         return Seen(machines=dict(self.machines), pods=tuple(self._pods.values()))
+
+    def _lists(self, pod: PullPod) -> bool:
+        machine = self.machines.get(pod.node)
+        return machine is not None and canonical(pod.image) in machine.images
 
     def end(self, pod: PullPod) -> None:
         """Note that a pod was asked to go, before the watch says so."""
@@ -111,7 +118,7 @@ class Store:
             return
         if before is not None and before.step is pod.step:
             pod = _with_memory(replace(pod, noticed=before.noticed), before)
-        elif before is not None:
+        elif before is not None or Kind.PODS in self._visible:
             pod = replace(pod, noticed=now)
         self._names[uid] = key
         if pod.step is Step.DONE:
@@ -138,8 +145,10 @@ class Store:
 
 def _with_memory(pod: PullPod, before: PullPod) -> PullPod:
     """Keep what was told earlier: events are forgotten before pods are, and a back-off names no cause."""
-    if pod.step is Step.DONE and pod.present is None and before.present is not None:
-        return replace(pod, seconds=before.seconds, size_bytes=before.size_bytes, present=before.present)
+    if pod.step is Step.DONE:
+        pod = replace(pod, listed=before.listed)
+        if pod.present is None and before.present is not None:
+            return replace(pod, seconds=before.seconds, size_bytes=before.size_bytes, present=before.present)
     if pod.step is Step.FAILED:
         return replace(pod, reason=before.reason, detail=before.detail)
     return pod

@@ -104,6 +104,8 @@ class Summary:
     """All of it at one moment."""
 
     at: datetime
+    catalog: str
+    """Which catalog it is about: see `wants.mark_of`."""
     images: tuple[Warmth, ...]
     problems: tuple[Problem, ...]
     in_flight: Mapping[str, int]
@@ -133,6 +135,7 @@ class Summary:
         """Give the whole as JSON."""
         return {
             "asOf": self.at.isoformat(),
+            "catalog": self.catalog,
             "images": [one.as_dict() for one in self.images],
             "problems": [one.as_dict() for one in self.problems],
             "inFlight": dict(self.in_flight),
@@ -148,6 +151,7 @@ def summarize(picture: Picture, made: Plan, troubles: Troubles, limits: Limits) 
     registries = Counter(wants[pod.want].registry for pod in flying if pod.want in wants)
     return Summary(
         at=picture.at,
+        catalog=picture.desired.catalog,
         images=tuple(_warmths(picture)),
         problems=tuple(_problems(picture, troubles, limits)),
         in_flight=registries,

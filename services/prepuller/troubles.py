@@ -132,7 +132,12 @@ class Troubles:
         return self._found[key]
 
     def forget(self, pods: Iterable[PullPod], worked: Worked, now: datetime) -> None:
-        """Drop what is over: what has worked since or was never tried again, and the names of gone pods."""
+        """Drop what is over: what has worked since or was never tried again, and the names of gone pods.
+
+        A failure of the future is from before the clock was set back: it counts from now on.
+        """
+        self._found = {key: replace(one, at=min(one.at, now)) for key, one in self._found.items()}
+        self._pairs = {key: replace(one, at=min(one.at, now)) for key, one in self._pairs.items()}
         there = {pod.uid for pod in pods}
         self._noted = {uid: None for uid in self._noted if uid in there}
         self._found = {

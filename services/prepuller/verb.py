@@ -9,6 +9,7 @@ import argparse
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -32,10 +33,11 @@ from .benefit import count_starts
 from .gate import Outcome, Question
 from .gate import judge as judge_gate
 from .judge import Judge, Moment
-from .reasons import State
-from .reports import findings, plan_report
+from .reasons import Reason, State
+from .reports import findings, plan_report, severity_of
 from .settings import Settings
 from .store import Store
+from .wants import mark_of
 
 HELP = "say which images are warm, what is fetched next, and whether enough is warm to release"
 TOKEN: Final = "JUPYTERHUB_API_TOKEN"  # noqa: S105 - name of a variable
@@ -72,6 +74,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     gate.add_argument("--pool", default="", metavar="NAME", help="this pool only")
     gate.add_argument("--profile", default="", metavar="NAME[@VERSION]", help="this profile only")
+    gate.add_argument(
+        "--catalog",
+        type=Path,
+        metavar="CATALOG",
+        help="the catalog that is released: wait until the service has taken it over",
+    )
     gate.add_argument(
         "--timeout", type=parse_duration, default=timedelta(0), metavar="TIME", help="wait so long: 30m"
     )
@@ -126,7 +134,9 @@ def run(args: argparse.Namespace) -> Report:
         return tell(moment.summary.as_dict(), found)
     if not args.url:
         raise UsageError("name files of a cluster (--cluster), or the service (--url)")
-    return tell(_ask(args.url, args.action), tuple(_told(_ask(args.url, "status"))))
+    result, status = _ask(args.url, args.action), _ask(args.url, "status")
+    with _readable(args.url):
+        return tell(result, tuple(_told(status)))
 
 
 # From files
@@ -203,7 +213,7 @@ def _status(status: Mapping[str, Any], found: Sequence[Finding]) -> Report:
 def _told(status: Mapping[str, Any]) -> Iterator[Finding]:
     for one in status["problems"]:
         yield Finding(
-            severity=Severity.ERROR,
+            severity=severity_of(Reason(one["reason"])),
             code=one["reason"],
             message=f"{one['subject']} on {one['node']}: {one['detail'] or one['text']}",
             path=f"nodes/{one['node']}",
@@ -229,13 +239,25 @@ def _ask(url: str, what: str, **query: str) -> dict[str, Any]:
     return found
 
 
+@contextmanager
+def _readable(url: str) -> Iterator[None]:
+    """Turn what cannot be read of an answer into an error: the service may be of another version."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ServiceError(f"{url} answers in words that are not known here: {error!r}") from error
+
+
 def _gate(args: argparse.Namespace, sleep: Callable[[float], None] = time.sleep) -> Report:
     if not args.url:
         raise UsageError("name the service: --url https://hub.example.com/services/prepuller")
-    question = Question(least=args.least, pool=args.pool, profile=args.profile)
+    mark = mark_of(load_catalog(args.catalog)) if args.catalog is not None else ""
+    question = Question(least=args.least, pool=args.pool, profile=args.profile, catalog=mark)
     end = time.monotonic() + args.timeout.total_seconds()
     while True:
-        verdict = judge_gate(_ask(args.url, "status"), question)
+        status = _ask(args.url, "status")
+        with _readable(args.url):
+            verdict = judge_gate(status, question)
         left = end - time.monotonic()
         if verdict.outcome is not Outcome.WAITING or left <= 0:
             break

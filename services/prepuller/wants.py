@@ -5,10 +5,12 @@ Pure: no clock, no network; `today` is an argument.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from enum import IntEnum
+from typing import Final
 
 from hub_ext.catalog.compose import Workspace, combinations, compose
 from hub_ext.catalog.gpus import resources_of
@@ -17,7 +19,10 @@ from hub_ext.catalog.versions import pick, state_on
 from hub_ext.names import object_name, parse_image
 
 from .facts import registry_of
-from .settings import ExtraImage, Settings
+from .settings import ExtraImage, Settings, Shared
+
+EXTRA: Final = "extra"
+"""In place of a profile, of images that the settings name."""
 
 
 class Tier(IntEnum):
@@ -77,12 +82,22 @@ class Use:
     pool: str
     """Empty where the hub's own placement applies."""
     profile: str
-    """Label of the version (`gpu-full@3`), or `extra`."""
+    """Label of the version (`gpu-full@3`), or `EXTRA`."""
     image_key: str = ""
     """Key in the catalog, as the hub's log of starts has it."""
     tier: Tier
     preselected: bool = False
     """What the spawn page has filled in for somebody who never picked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stray:
+    """A name in the settings that the catalog does not have: what is said there has no effect."""
+
+    key: str
+    """Of the settings, such as `skip` or `extraImages[0].pools`."""
+    name: str
+    known: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +110,11 @@ class Desired:
     """Pools that are used; None for the hub's own placement."""
     resources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Extended resources that workspaces of a pool ask for: their taints are tolerated by admission."""
+    shared: Shared = field(default_factory=Shared)
+    """What workspaces of all pools have."""
+    strays: tuple[Stray, ...] = ()
+    catalog: str = ""
+    """See `mark_of`."""
 
 
 def desire(catalog: Catalog, settings: Settings, *, today: date) -> Desired:
@@ -130,31 +150,57 @@ def desire(catalog: Catalog, settings: Settings, *, today: date) -> Desired:
                 preselected=first,
             )
             uses[use] = None
-    for extra in settings.extra_images:
-        for name in extra.pools or tuple(pools):
+    used = tuple(pools)
+    for extra in (*(ExtraImage(ref=one) for one in settings.shared.images), *settings.extra_images):
+        for name in used if not extra.pools else [name for name in extra.pools if name in catalog.pools]:
             pools.setdefault(name, catalog.pools.get(name))
             want = _extra(extra, pools[name], settings)
             wants[want.id] = want
-            uses[Use(want=want.id, pool=name, profile="extra", tier=Tier.REQUIRED)] = None
+            uses[Use(want=want.id, pool=name, profile=EXTRA, tier=Tier.REQUIRED)] = None
     resources = {
         name: resources_of(pool.gpu) if pool is not None and pool.gpu is not None else ()
         for name, pool in pools.items()
     }
-    return Desired(wants=wants, uses=tuple(uses), pools=pools, resources=resources)
+    return Desired(
+        wants=wants,
+        uses=tuple(uses),
+        pools=pools,
+        resources=resources,
+        shared=settings.shared,
+        strays=tuple(_strays(catalog, settings)),
+        catalog=mark_of(catalog),
+    )
+
+
+def mark_of(catalog: Catalog) -> str:
+    """Name what a catalog says, whatever file says it: equal marks mean equal catalogs."""
+    text = catalog.model_dump_json(by_alias=True, exclude_defaults=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _strays(catalog: Catalog, settings: Settings) -> Iterator[Stray]:
+    profiles = tuple(dict.fromkeys(profile.name for profile in catalog.profiles))
+    named = [("skip", name) for name in settings.skip]
+    named += [(f"schedule[{number}].profile", one.profile) for number, one in enumerate(settings.schedule)]
+    yield from (Stray(key=key, name=name, known=profiles) for key, name in named if name not in profiles)
+    for number, extra in enumerate(settings.extra_images):
+        for name in extra.pools:
+            if name not in catalog.pools:
+                yield Stray(key=f"extraImages[{number}].pools", name=name, known=tuple(catalog.pools))
 
 
 def want_of(workspace: Workspace, settings: Settings) -> Want:
     """Say how a workspace fetches its image."""
     return make_want(
         str(workspace.reference),
-        (*settings.pods.pull_secrets, *workspace.image.pull_secrets),
+        (*settings.shared.pull_secrets, *workspace.image.pull_secrets),
         workspace.pool.runtime_class if workspace.pool else None,
         workspace.image.architectures,
     )
 
 
 def _extra(extra: ExtraImage, pool: Pool | None, settings: Settings) -> Want:
-    secrets = (*settings.pods.pull_secrets, *extra.pull_secrets)
+    secrets = (*settings.shared.pull_secrets, *extra.pull_secrets)
     return make_want(extra.ref, secrets, pool.runtime_class if pool else None)
 
 

@@ -30,7 +30,8 @@ def problem(reason: str, subject: str = IMAGE) -> dict[str, Any]:
 
 
 def ask(*images: dict[str, Any], problems: tuple[dict[str, Any], ...] = (), **question: Any) -> Any:
-    return judge({"images": list(images), "problems": list(problems)}, Question(**{"least": 0.9, **question}))
+    status = {"catalog": "the-one", "images": list(images), "problems": list(problems)}
+    return judge(status, Question(**{"least": 0.9, **question}))
 
 
 @pytest.mark.parametrize(
@@ -77,4 +78,24 @@ def test_only_what_is_asked_for_counts() -> None:
     assert ask(image(10, 10), other, profile="gpu-full").outcome is Outcome.READY
     assert ask(image(10, 10), other, profile="gpu-full@3").outcome is Outcome.READY
     assert ask(image(10, 10), other).outcome is Outcome.WAITING
-    assert ask(image(10, 10), pool="none").outcome is Outcome.FAILED
+
+
+def test_what_the_service_does_not_know_yet_is_waited_for_and_named() -> None:
+    """The new catalog reaches the service a while after its release; so does what is misspelt, never."""
+    for question in ({"pool": "none"}, {"profile": "gpu-full@4"}):
+        verdict = ask(image(10, 10), **question)
+        assert verdict.outcome is Outcome.WAITING
+        assert "it has gpu-full@3, gpu" in verdict.lines[0]
+
+
+def test_a_release_is_not_judged_by_the_catalog_before_it() -> None:
+    assert ask(image(10, 10), catalog="the-one").outcome is Outcome.READY
+    verdict = ask(image(10, 10), catalog="the-next-one")
+    assert (verdict.outcome, "taken over" in verdict.lines[0]) == (Outcome.WAITING, True)
+
+
+def test_a_quota_that_is_full_is_a_matter_of_time_and_rights_are_not() -> None:
+    full = problem("quota-full", "all images")
+    assert ask(image(0, 10), problems=(full,)).outcome is Outcome.WAITING
+    refused = problem("pulls-refused", "all images")
+    assert ask(image(0, 10), problems=(refused,)).outcome is Outcome.FAILED

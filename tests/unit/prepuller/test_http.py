@@ -127,7 +127,8 @@ async def test_the_plan_says_what_is_next_and_what_waits(site: Site) -> None:
     [
         ({"least": "0.5"}, 200, "ready"),
         ({"least": "1"}, 200, "waiting"),
-        ({"least": "1", "profile": "no-such"}, 200, "failed"),
+        ({"least": "1", "profile": "no-such"}, 200, "waiting"),
+        ({"least": "0.5", "catalog": "another"}, 200, "waiting"),
         ({"least": "2"}, 400, None),
         ({"least": "nan"}, 400, None),
         ({"least": "most"}, 400, None),

@@ -84,7 +84,7 @@ def test_taints_that_admission_tolerates_for_workspaces_are_tolerated_by_pulls()
     made = world.Cluster(node).plan(catalog)
     assert world.fetched(made) == {"gpu-1": ["cuda"]}
     fetch = made.fetches[0]
-    tolerations = tolerations_for([catalog.pools["gpu"]], [world.GPU])
+    tolerations = tolerations_for(desired_of(catalog), ["gpu"])
     assert tolerations == [{"key": world.GPU, "operator": "Exists"}]
     pod = build_pull_pod(
         fetch.want, fetch.node, pods=Pods(), limits=Limits(), tolerations=tolerations, pools=fetch.pools
@@ -224,7 +224,7 @@ def test_extra_images_go_to_the_pools_they_name_or_to_all() -> None:
             {"ref": world.ref("network-tools", "e")},
             {"ref": world.ref("sidecar", "f"), "pools": ["b"], "pullSecrets": ["extra"]},
         ],
-        pods={"pullSecrets": ["hub"]},
+        shared={"pullSecrets": ["hub"], "images": [world.ref("sidecar-of-all", "d")]},
     )
     desired = desired_of(catalog, given)
     pools: dict[str, set[str]] = {}
@@ -232,11 +232,56 @@ def test_extra_images_go_to_the_pools_they_name_or_to_all() -> None:
         pools.setdefault(desired.wants[use.want].image.rpartition("/")[2].partition("@")[0], set()).add(
             use.pool
         )
-    assert pools == {"base": {"a", "b"}, "network-tools": {"a", "b"}, "sidecar": {"b"}}
+    everywhere = {key: {"a", "b"} for key in ("base", "network-tools", "sidecar-of-all")}
+    assert pools == {**everywhere, "sidecar": {"b"}}
     secrets = {
         want.image.rpartition("/")[2].partition("@")[0]: want.secrets for want in desired.wants.values()
     }
-    assert secrets == {"base": ("hub",), "network-tools": ("hub",), "sidecar": ("extra", "hub")}
+    assert secrets == {**dict.fromkeys(everywhere, ("hub",)), "sidecar": ("extra", "hub")}
+
+
+def test_a_misspelt_pool_of_an_extra_image_means_no_pool_and_is_told() -> None:
+    catalog = world.make_catalog(
+        world.make_profile("one", ["base"], pool="gpu-a"),
+        images={"base": world.ref("base")},
+        pools={"gpu-a": {"nodeSelector": {"pool": "a"}}},
+    )
+    given = world.settings(
+        extraImages=[{"ref": world.ref("x", "e"), "pools": ["gpu-b"]}],
+        skip=["onne"],
+        schedule=[{"profile": "two", "at": "09:00", "seats": 3}],
+    )
+    desired = desired_of(catalog, given)
+    assert {use.profile for use in desired.uses} == {"one@1"}
+    assert [(one.key, one.name, one.known) for one in desired.strays] == [
+        ("skip", "onne", ("one",)),
+        ("schedule[0].profile", "two", ("one",)),
+        ("extraImages[0].pools", "gpu-b", ("gpu-a",)),
+    ]
+
+
+DEDICATED = {"key": "hub.jupyter.org/dedicated", "value": "user", "effect": "NoSchedule"}
+
+
+def test_what_the_hub_gives_all_workspaces_counts_for_pulls_too() -> None:
+    """The chart has all workspaces tolerate the taint of its user nodes, and may keep them to those nodes."""
+    catalog = world.make_catalog(
+        world.make_profile("plain", ["base"]),
+        world.make_profile("cards", ["torch"], pool="gpu"),
+        images={"base": world.ref("base", "a"), "torch": world.ref("torch", "b")},
+        pools={"gpu": {"nodeSelector": {"purpose": "gpu"}}},
+    )
+    nodes = [
+        world.make_node("core", labels={"purpose": "core"}),
+        world.make_node("user", labels={"purpose": "user"}, taints=[DEDICATED]),
+        world.make_node("gpu", labels={"purpose": "gpu"}, taints=[DEDICATED]),
+    ]
+    assert world.fetched(world.Cluster(*nodes).plan(catalog)) == {"core": ["base"]}
+    given = world.settings(shared={"tolerations": [DEDICATED], "nodeSelector": {"purpose": "user"}})
+    made = world.Cluster(*nodes).plan(catalog, given)
+    assert world.fetched(made) == {"user": ["base"], "gpu": ["torch"]}
+    (found,) = tolerations_for(desired_of(catalog, given), ["gpu"])
+    assert found == {**DEDICATED, "operator": "Equal"}
 
 
 @pytest.mark.parametrize(

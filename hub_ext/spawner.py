@@ -5,6 +5,8 @@ Overridden seams of KubeSpawner 7.0 and 7.1, and why nothing else will do (more 
 
 - `options_form`, `options_from_form`, `options_from_query`, `apply_user_options`: the documented hooks.
 - `load_user_options`: the one place that every start passes, whatever way it came.
+- `start_polling`: the last call before the hub saves a server that has started, so that one statement writes
+  all that is kept of it.
 - `get_pod_manifest`: class-level defaults of traits do not survive the chart's configuration, and many traits
   are run through `str.format`.
 
@@ -171,11 +173,11 @@ class WorkspaceSpawner(HomeSpawner):
         self._patience = Patience(own=own, queue=self.queue_timeout)
         return super().start()
 
-    async def _start(self) -> Any:
-        url = await super()._start()
-        # Now, so that it is written together with the state, which the hub saves next.
-        self.orm_spawner.user_options = dict(self.user_options)
-        return url
+    def start_polling(self) -> Any:
+        """Keep the options as they were judged; the hub calls this and then saves the state of the same row."""
+        if self.accepted:
+            self.orm_spawner.user_options = dict(self.accepted)
+        return super().start_polling()
 
     async def load_user_options(self) -> None:
         """Turn the options into a workspace, or refuse. Nothing of an earlier attempt is left."""

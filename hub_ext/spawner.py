@@ -174,7 +174,7 @@ class WorkspaceSpawner(HomeSpawner):
         return super().start()
 
     def start_polling(self) -> Any:
-        """Keep the options as they were judged; the hub calls this and then saves the state of the same row."""
+        """Keep the options as they were judged; the hub saves the state in the same row next."""
         if self.accepted:
             self.orm_spawner.user_options = dict(self.accepted)
         return super().start_polling()

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.devcluster import cache
-from tests.devcluster.build import agent, golang, images, keycloak, manifests, rootfs
+from tests.devcluster.build import agent, bundle, golang, images, keycloak, manifests, rootfs
 from tests.devcluster.build.debian import TOOLS, ensure_debian, ensure_tools
 from tests.devcluster.build.errors import (
     BuildError,
@@ -44,7 +44,7 @@ __all__ = [
     "prune",
 ]
 
-KEPT_KINDS = ("bin", "images", "manifests", "headers", "driver", "node", "venvs", "keycloak")
+KEPT_KINDS = ("bin", "images", "manifests", "headers", "driver", "node", "wheels", "venvs", "keycloak")
 UNUSED_DAYS = 30
 KEPT_OF_A_NAME = 4
 """The newest and the oldest Kubernetes, each for two states of the checkout."""
@@ -54,7 +54,7 @@ KEPT_ENVIRONMENTS = 2
 
 def all_steps() -> dict[str, Step]:
     """Everything that can be built, by name."""
-    parts = (golang, images, manifests, agent, rootfs, keycloak)
+    parts = (golang, images, manifests, agent, bundle, rootfs, keycloak)
     return {name: step for part in parts for name, step in part.steps().items()}
 
 

@@ -2,7 +2,8 @@
 
 Production builds `images/*/Dockerfile` on a CUDA base and on the chart's hub image. Those cannot be had
 without their registries, so here the same Dockerfiles are built on stand-ins made from Debian's packages:
-`base` in place of the CUDA base, `hub-base` in place of the chart's hub image, `ray` in place of Ray's.
+`base` in place of the CUDA base, `python-base` in place of Python's, `hub-base` in place of the chart's hub
+image, `ray` in place of Ray's.
 
 Shell: runs mmdebstrap and buildah as root, in a mount namespace of their own.
 """
@@ -15,12 +16,12 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.devcluster import cache
-from tests.devcluster.build import agent
+from tests.devcluster.build import agent, bundle
 from tests.devcluster.build.debian import ensure_tools
 from tests.devcluster.build.errors import BuildError
 from tests.devcluster.build.images import PREFIX, Recipe, reference
@@ -39,8 +40,6 @@ UNWANTED = ("/usr/share/doc/*", "/usr/share/info/*", "/usr/share/locale/*", "/us
 KEPT = 3
 EPOCH = 1767225600
 """2026-01-01: the time that every file and image gets, so that the same content has the same digest."""
-WHEEL_SOURCES = ("pyproject.toml", "setup.cfg", "README.md", "LICENSE", "hub_ext", "services")
-"""What the bundle's wheel is built from."""
 RECIPE = "1"
 """Raise it when code below changes what an image holds for the same inputs."""
 _LIMITS = '[containers]\ndefault_ulimits = ["nofile=20000:20000", "nproc=30000:30000"]\n'
@@ -52,12 +51,17 @@ _CA_INSIDE = "/run/host-ca.crt"
 def recipes() -> dict[str, Recipe]:
     """Every image with an operating system."""
     base = _base()
+    agent_wheel = _Wheel(folder=agent.wheel_folder(), step=agent.WHEEL)
     plain = _dockerfile("notebook-plain", IMAGES / "notebook", base=base, seconds=170)
-    notebook = _dockerfile("notebook", IMAGES / "agent", base=plain, seconds=40, wheel=_agent_wheel())
-    hub_base = _dockerfile("hub-base", SOURCES / "hub-base", base=base, seconds=60)
-    hub = _dockerfile("hub", IMAGES / "hub", base=hub_base, seconds=40, wheel=_bundle_wheel())
+    notebook = _dockerfile("notebook", IMAGES / "agent", base=plain, seconds=40, wheel=agent_wheel)
+    python = _dockerfile("python-base", SOURCES / "python-base", base=base, seconds=20)
+    hub_base = _dockerfile("hub-base", SOURCES / "hub-base", base=python, seconds=40)
+    bundle_wheel = _Wheel(folder=bundle.wheel_folder(), step=bundle.WHEEL)
+    hub = _dockerfile("hub", IMAGES / "hub", base=hub_base, seconds=40, wheel=bundle_wheel)
+    services = _dockerfile("services", IMAGES / "services", base=python, seconds=60, wheel=bundle_wheel)
     ray = _dockerfile("ray", SOURCES / "ray", base=base, seconds=120)
-    return {recipe.name: recipe for recipe in (base, plain, notebook, hub_base, hub, ray)}
+    made = (base, plain, notebook, python, hub_base, hub, services, ray)
+    return {recipe.name: recipe for recipe in made}
 
 
 def steps() -> dict[str, Step]:
@@ -101,7 +105,7 @@ def _dockerfile(
         with _work_folder(target) as work:
             context = shutil.copytree(folder, work / "context")
             if wheel:
-                wheel.put(context / "dist", work / "source", run)
+                shutil.copytree(wheel.folder, context / "dist")
             buildah = Buildah(tools["buildah"], work / "buildah", run)
             buildah.load(base.step().target, reference(base.name, base.key))
             arguments = {"BASE": reference(base.name, base.key), "VERSION": key}
@@ -110,7 +114,7 @@ def _dockerfile(
         share_blobs(target)
         _drop_older(name)
 
-    needs = (PREFIX + base.name, *(wheel.needs if wheel else ()))
+    needs = (PREFIX + base.name, *([wheel.step] if wheel else []))
     return Recipe(name=name, key=key, make=make, needs=needs, seconds=seconds)
 
 
@@ -202,41 +206,19 @@ def _require_root(name: str) -> None:
         )
 
 
-def _build_wheel(to: Path, source: Path, run: Shell) -> None:
-    """Build the bundle's wheel from a copy of its sources, so that nothing is left in the checkout."""
-    source.mkdir()
-    for name in WHEEL_SOURCES:
-        origin = ROOT / name
-        if origin.is_dir():
-            shutil.copytree(origin, source / name, ignore=shutil.ignore_patterns(*agent.BUILT))
-        else:
-            shutil.copy(origin, source / name)
-    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", to, source)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wheel:
     """One of our wheels, as an image takes it."""
 
-    key: str
-    """Hash of its content."""
-    put: Callable[[Path, Path, Shell], None]
-    """Puts it into a folder that is made; the second one may be used for the work."""
-    needs: tuple[str, ...] = ()
+    folder: Path
+    """Where it is when it is built."""
+    step: str
+    """What builds it."""
 
-
-def _bundle_wheel() -> _Wheel:
-    parts = (part for source in WHEEL_SOURCES for part in agent.content(ROOT / source))
-    return _Wheel(key=cache.key_of(*parts), put=_build_wheel)
-
-
-def _agent_wheel() -> _Wheel:
-    folder = agent.wheel_folder()
-
-    def put(to: Path, work: Path, run: Shell) -> None:
-        shutil.copytree(folder, to)
-
-    return _Wheel(key=folder.parent.name, put=put, needs=(agent.WHEEL,))
+    @property
+    def key(self) -> str:
+        """Hash of its content."""
+        return self.folder.parent.name
 
 
 def _own_ca_bundle() -> Path | None:

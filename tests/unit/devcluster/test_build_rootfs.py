@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.devcluster.build import BuildError, all_steps, rootfs
+from tests.devcluster.build import BuildError, all_steps, bundle, rootfs
 
 
 class Recorder:
@@ -46,7 +46,8 @@ def test_can_be_asked_for_by_name() -> None:
     steps = all_steps()
     assert "image:base" in steps["image:notebook-plain"].needs
     assert {"image:notebook-plain", "wheel:agent"} <= set(steps["image:notebook"].needs)
-    assert "image:hub-base" in steps["image:hub"].needs
+    assert {"image:hub-base", "wheel:bundle"} <= set(steps["image:hub"].needs)
+    assert {"image:python-base", "wheel:bundle"} <= set(steps["image:services"].needs)
     assert "image:base" in steps["image:ray"].needs
 
 
@@ -67,16 +68,18 @@ def test_another_base_builds_all_above_it_again(monkeypatch: pytest.MonkeyPatch)
     assert not before.items() & keys().items()
 
 
-def test_a_changed_module_builds_the_hub_image_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in rootfs.WHEEL_SOURCES:
+def test_a_changed_module_builds_the_images_with_the_bundle_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in bundle.SOURCES:
         (tmp_path / name).write_text("old")
-    monkeypatch.setattr(rootfs, "ROOT", tmp_path)
+    monkeypatch.setattr(bundle, "ROOT", tmp_path)
     before = keys()
     (tmp_path / "hub_ext").write_text("new")
-    assert {name for name, key in keys().items() if key != before[name]} == {"hub"}
+    assert {name for name, key in keys().items() if key != before[name]} == {"hub", "services"}
 
 
-@pytest.mark.parametrize("name", ["base", "notebook", "hub", "ray"])
+@pytest.mark.parametrize("name", ["base", "notebook", "hub", "services", "ray"])
 def test_says_at_once_that_root_is_needed(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     run = Recorder()

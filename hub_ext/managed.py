@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from .errors import CatalogError, Finding, Severity
 from .rights import Rights
+from .shared import shared_by_workspaces
 
 GROUP: Final = "gpu_workspaces.services"
 """Entry points: the name of a service and its Python package, which has `rights.RIGHTS` and a `__main__`."""
@@ -96,7 +97,9 @@ def run_services(c: Any, services: Iterable[Managed], *, catalog: str, base_url:
             c.WorkspaceSpawner.environment.update(told)
         made.append(entry)
     listed = c.JupyterHub.services  # no list yet where nobody has set one
-    _ask_prepuller(c, [*(listed if isinstance(listed, list) else ()), *made], base_url)
+    entries = [*(listed if isinstance(listed, list) else ()), *made]
+    _ask_prepuller(c, entries, base_url)
+    _tell_prepuller(c, entries)
     c.JupyterHub.services.extend(made)
     for role in hub_roles(rights for _, _, rights in known):
         c.JupyterHub.load_roles.append(role)
@@ -108,6 +111,20 @@ def _ask_prepuller(c: Any, entries: Iterable[Mapping[str, Any]], base_url: str) 
         if entry.get("name") == PREPULLER and entry.get("url") and entry.get("api_token"):
             c.WorkspaceSpawner.prepuller_url = _address(entry, base_url)
             c.WorkspaceSpawner.prepuller_token = entry["api_token"]
+
+
+def _tell_prepuller(c: Any, entries: Iterable[Mapping[str, Any]]) -> None:
+    """Tell a prepuller that the hub runs what all workspaces have; what its settings say stays."""
+    for entry in entries:
+        environment = entry.get("environment")
+        if entry.get("name") != PREPULLER or not isinstance(environment, dict) or SETTINGS not in environment:
+            continue
+        try:
+            settings = json.loads(environment[SETTINGS])
+            settings["shared"] = shared_by_workspaces(c) | settings.get("shared", {})
+        except (ValueError, TypeError, AttributeError):
+            continue  # not as this bundle writes it: the service reads it, or says what is wrong with it
+        environment[SETTINGS] = json.dumps(settings)
 
 
 def _address(entry: Mapping[str, Any], base_url: str) -> str:

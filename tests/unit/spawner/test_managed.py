@@ -12,6 +12,7 @@ import hub_ext.managed
 from hub_ext.errors import CatalogError
 from hub_ext.managed import Managed, declared, hub_roles, run_services, variable_of
 from hub_ext.rights import Rights, Scope
+from services.prepuller.app import PrepullerSettings
 
 RIGHTS = Rights(
     name="idle-culler",
@@ -72,6 +73,58 @@ def test_a_prepuller_that_the_chart_lists_is_asked_with_its_token():
     run_services(c, [], catalog="/catalog.yaml", base_url="/base/")
     assert c.WorkspaceSpawner.prepuller_url == "http://hub.jupyterhub:10102/base/services/prepuller/"
     assert c.WorkspaceSpawner.prepuller_token == "t"
+
+
+def told(c, **settings):
+    """What a prepuller with these settings is told, by a hub that runs it."""
+    environment = {"GPU_WORKSPACES_SETTINGS": json.dumps(settings)}
+    c.JupyterHub.services = [{"name": "prepuller", "url": "http://hub:10102", "environment": environment}]
+    run_services(c, [], catalog="/catalog.yaml")
+    found = json.loads(environment["GPU_WORKSPACES_SETTINGS"])
+    PrepullerSettings.model_validate({"catalog": "/catalog.yaml", **found}, by_alias=True, by_name=False)
+    return found
+
+
+TAINT = {"key": "hub.jupyter.org/dedicated", "operator": "Equal", "value": "user", "effect": "NoSchedule"}
+
+
+def test_a_prepuller_is_told_what_the_hub_gives_all_workspaces():
+    c = Config()
+    c.KubeSpawner.image_pull_secrets = ["one", {"name": "two"}]
+    c.KubeSpawner.tolerations = [TAINT]
+    c.KubeSpawner.node_selector = {"purpose": "any"}
+    c.WorkspaceSpawner.node_selector = {"purpose": "user"}
+    c.KubeSpawner.init_containers = [{"name": "block", "image": "quay.io/jupyterhub/k8s-network-tools:4.4.0"}]
+    c.KubeSpawner.extra_containers = [
+        {"name": "own", "image": "example.com/{username}:1"},
+        {"name": "twice", "image": "quay.io/jupyterhub/k8s-network-tools:4.4.0"},
+    ]
+    assert told(c, shared={"pullSecrets": ["mine"]}, limits={"total": 3}) == {
+        "limits": {"total": 3},
+        "shared": {
+            "pullSecrets": ["mine"],
+            "tolerations": [TAINT],
+            "nodeSelector": {"purpose": "user"},
+            "images": ["quay.io/jupyterhub/k8s-network-tools:4.4.0"],
+        },
+    }
+
+
+def test_what_is_not_set_plainly_is_not_told():
+    c = Config()
+    c.KubeSpawner.tolerations.append(TAINT)  # to what the class has, which the configuration does not know
+    c.KubeSpawner.node_selector = None
+    c.KubeSpawner.init_containers = [None, {"name": "no image"}]
+    assert told(c) == {"shared": {}}
+
+
+@pytest.mark.parametrize("text", ["limits: {total: 3}", "[]", '{"shared": null}', "{"])
+def test_settings_in_other_words_stay_as_they_are(text):
+    c = Config()
+    environment = {"GPU_WORKSPACES_SETTINGS": text}
+    c.JupyterHub.services = [{"name": "prepuller", "url": "http://hub:10102", "environment": environment}]
+    run_services(c, [], catalog="/catalog.yaml")
+    assert environment == {"GPU_WORKSPACES_SETTINGS": text}
 
 
 def test_who_needs_nothing_gets_no_role():

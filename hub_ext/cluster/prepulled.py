@@ -75,8 +75,8 @@ def read_prepulled(answer: Any) -> Prepulled:
                 usual=None if seconds is None else timedelta(seconds=seconds),
             )
             known[key] = _both(known[key], told) if key in known else told
-    except (KeyError, TypeError, AttributeError) as error:
-        raise BadValueError(f"the prepuller's answer lacks something: {error!r}") from error
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        raise BadValueError(f"the prepuller's answer cannot be read: {error!r}") from error
     return Prepulled(known=known)
 
 

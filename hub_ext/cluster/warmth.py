@@ -20,6 +20,8 @@ from .texts import span
 from .waits import Usual
 
 _HUB: Final = "docker.io"
+_HUB_NAMES: Final = ("", _HUB, "index.docker.io")
+"""How a reference may say that it means Docker Hub."""
 _OFFICIAL: Final = "library"
 
 
@@ -53,8 +55,9 @@ NOT_SEEN: Final = Warmth()
 def listed_name(image: ImageReference) -> str:
     """Write a reference as kubelets list it: with its registry, and by digest if it has one."""
     name = image.name
-    if not image.registry:
-        name = f"{_HUB}/{name}" if "/" in name else f"{_HUB}/{_OFFICIAL}/{name}"
+    if image.registry in _HUB_NAMES:
+        name = image.repository if "/" in image.repository else f"{_OFFICIAL}/{image.repository}"
+        name = f"{_HUB}/{name}"
     return f"{name}@{image.digest}" if image.digest else f"{name}:{image.tag or 'latest'}"
 
 

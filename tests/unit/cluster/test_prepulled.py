@@ -57,7 +57,19 @@ def test_of_two_credentials_the_colder_counts() -> None:
     assert found.warmth(parse_image(IMAGE), "gpu", NODES) == Warmth(warm=1, cold=2)
 
 
-@pytest.mark.parametrize("answer", [None, [], {}, {"images": [{}]}, {"images": [told(warmNodes=None)]}])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        [],
+        {},
+        {"images": [{}]},
+        {"images": [told(warmNodes=None)]},
+        {"images": [told(usualSeconds=1e300)]},
+        {"images": [told(usualSeconds=float("nan"))]},
+    ],
+    ids=repr,
+)
 def test_other_answers_are_refused(answer: Any) -> None:
     with pytest.raises(BadValueError):
         read_prepulled(answer)

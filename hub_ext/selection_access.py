@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from .catalog.compose import CUSTOM, combinations, default_option
 from .catalog.expand import IMAGE_CHOICE
 from .catalog.model import Access, Catalog, Choice, Option, Profile, State
+from .quota.words import listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +120,7 @@ def locked_text(profile: Profile, catalog: Catalog) -> str:
     titles = [catalog.teams[team].display_name or team for team in access.teams]
     if not titles:
         return f"{profile.display_name} is not open to you. Ask the administrator."
-    teams = titles[0] if len(titles) == 1 else f"{', '.join(titles[:-1])} and {titles[-1]}"
-    return f"{profile.display_name} is for members of {teams}. Ask the administrator to be added."
+    return f"{profile.display_name} is for members of {listed(titles)}. Ask the administrator to be added."
 
 
 def sees_everything(catalog: Catalog, person: Person) -> bool:

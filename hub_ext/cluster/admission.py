@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from ..quota.words import named, too_little
 from .nature import wait
 from .pods import NOTEBOOK, Container, Pod
 from .texts import inside
@@ -31,6 +32,14 @@ _ENDED: Final = {
     "Preempted": WaitReason.PREEMPTED,
 }
 _ASKED: Final = re.compile(r"found (?P<asked>\d+)")
+_OUT_OF: Final = "OutOf"
+"""What the reason begins with where something is used up; the rest names it."""
+
+_SHORT: Final = re.compile(r"low on resource: (?P<resource>[^\s.,]+)")
+_OVER: Final = re.compile(
+    r"(?:storage usage exceeds|Usage of EmptyDir volume|exceeded its local ephemeral storage limit)"
+)
+"""The pod itself used more disk space than it may, not the node as a whole."""
 
 
 def judge_refused(pod: Pod) -> Wait | None:
@@ -46,13 +55,23 @@ def judge_refused(pod: Pod) -> Wait | None:
 def _reason(pod: Pod) -> tuple[WaitReason, str]:
     if pod.reason == "UnexpectedAdmissionError":
         return _device(pod.message)
-    if pod.reason.startswith("OutOf"):
-        return WaitReason.NODE_REFUSED, f": no room left for {pod.reason.removeprefix('OutOf')}"
+    if pod.reason.startswith(_OUT_OF):
+        short = pod.reason.removeprefix(_OUT_OF)
+        full = "it holds as many pods as it may" if short == "pods" else f"{too_little([short])} left"
+        return WaitReason.NODE_REFUSED, f": {full}"
     if pod.reason in _LOST:
         return WaitReason.NODE_LOST, ""
     if pod.reason in _ENDED:
-        return _ENDED[pod.reason], inside(pod.message[:120].rstrip(". "))
-    return WaitReason.NODE_REFUSED, f": {pod.reason}"
+        why = _lacking(pod.message)
+        return _ENDED[pod.reason], f": {why}" if why else ""
+    return WaitReason.NODE_REFUSED, ""
+
+
+def _lacking(message: str) -> str:
+    if _OVER.search(message):
+        return "the workspace used more disk space than it may"
+    short = _SHORT.search(message)
+    return f"the node ran short of {named(short['resource'])}" if short else ""
 
 
 def _device(message: str) -> tuple[WaitReason, str]:

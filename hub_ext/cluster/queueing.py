@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 from ..errors import QuantityError
-from ..quota import texts as quota_texts
+from ..quota import words
 from ..quota.arithmetic import read_amount
 from .nature import wait
 from .pods import KUEUE_GATE, QUEUE_LABEL, Pod
@@ -27,6 +27,7 @@ _TOO_SMALL: Final = re.compile(
     r"insufficient quota for (?P<resource>\S+) in flavor (?P<flavor>[^,\s]+)"
     r".*> maximum capacity \((?P<most>\S+)\)"
 )
+_UNCOUNTED: Final = re.compile(r"resource (?P<resource>\S+) unavailable in ClusterQueue")
 _STOPPED: Final = re.compile(r"Queue \S+ (?:doesn't exist|is inactive)")
 
 
@@ -48,6 +49,9 @@ def _judge_queue(pod: Pod, queue: str, message: str) -> Wait:
         most = _amount(match["resource"], match["most"])
         what = f": it holds {most} in all" if most else ""
         return wait(WaitReason.QUEUE_TOO_SMALL, what, fatal=True, seen=pod.created, detail=message)
+    if match := _UNCOUNTED.search(message):
+        what = f": it has no {words.named(match['resource'])}"
+        return wait(WaitReason.QUEUE_TOO_SMALL, what, fatal=True, seen=pod.created, detail=message)
     if _STOPPED.search(message):
         return wait(WaitReason.QUEUE_STOPPED, name, seen=pod.created, detail=message)
     match = _MORE.search(message)
@@ -65,7 +69,7 @@ def _judge_queue(pod: Pod, queue: str, message: str) -> Wait:
 
 def _amount(resource: str, quantity: str) -> str:
     try:
-        return quota_texts.amount(resource, read_amount(resource, quantity))
+        return words.amount(resource, read_amount(resource, quantity))
     except QuantityError:
         return ""
 
@@ -76,13 +80,13 @@ def judge_end(pod: Pod) -> Wait | None:
         return None
     target = pod.condition("TerminationTarget") or pod.condition("DisruptionTarget")
     reason = target.reason if target and target.status else ""
-    message = target.message if target else ""
+    message, what = target.message if target else "", ""
     if "preempt" in f"{reason} {message}".lower():
         found = WaitReason.PREEMPTED
     elif reason in {"DeletionByTaintManager", "DeletionByPodGC"}:
         found = WaitReason.NODE_LOST
     elif reason in {"EvictionByEvictionAPI", "TerminationByKubelet"}:
-        found = WaitReason.EVICTED
+        found, what = WaitReason.EVICTED, ": the node is being emptied" if "API" in reason else ""
     else:
         found = WaitReason.DELETED
-    return wait(found, fatal=True, seen=pod.deleted, detail=message)
+    return wait(found, what, fatal=True, seen=pod.deleted, detail=message)

@@ -15,6 +15,8 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
+from ..quota.words import too_little
+from . import autoscaler
 from .events import Event
 from .nature import wait
 from .pods import Pod
@@ -101,8 +103,9 @@ def judge_scheduling(pod: Pod, events: Sequence[Event], around: Around) -> Wait 
         return None
     failed, scaling = _latest(events, _FAILED), _latest(events, _SCALING)
     if claim := _latest(events, _CLAIM):
-        may_pass = "exceeded quota" in claim.message
-        return wait(WaitReason.CLAIM_REFUSED, inside(_after(claim.message)), fatal=not may_pass, seen=claim)
+        full = "exceeded quota" in claim.message
+        why = inside("the quota of the namespace is used up") if full else ""
+        return wait(WaitReason.CLAIM_REFUSED, why, fatal=not full, seen=claim)
     found = obstacles(failed.message) if failed else ()
     return (
         _judge_volumes(found, failed, around)
@@ -117,7 +120,7 @@ def _judge_scaling(scaling: Event | None, refused: Event | None, around: Around)
         usual = around.usual.scale_up
         return wait(WaitReason.SCALING_UP, f", usually {span(usual)}" if usual else "", seen=scaling)
     if refused is not None:
-        return wait(WaitReason.NO_SCALE_UP, inside(_after(refused.message)), seen=refused)
+        return wait(WaitReason.NO_SCALE_UP, inside(autoscaler.in_words(refused.message)), seen=refused)
     return None
 
 
@@ -181,14 +184,14 @@ def _labels(pod: Pod, found: Sequence[Obstacle]) -> str:
 
 
 def _short(found: Sequence[Obstacle]) -> str:
-    return ", ".join(dict.fromkeys(one.what for one in found if one.kind is Kind.INSUFFICIENT))
+    return too_little(one.what for one in found if one.kind is Kind.INSUFFICIENT)
 
 
 def _room(found: Sequence[Obstacle]) -> str:
     short = _short(found)
     if short:
         nodes = sum(one.nodes for one in found if one.kind is Kind.INSUFFICIENT)
-        return f"too little {short} on {nodes} {'node' if nodes == 1 else 'nodes'}"
+        return f"{short} on {nodes} {'node' if nodes == 1 else 'nodes'}"
     if any(one.kind is Kind.PODS for one in found):
         return "the nodes hold as many pods as they may"
     if any(one.kind is Kind.CORDONED for one in found):
@@ -198,8 +201,3 @@ def _room(found: Sequence[Obstacle]) -> str:
 
 def _latest(events: Sequence[Event], reasons: frozenset[str]) -> Event | None:
     return next((one for one in reversed(events) if one.reason in reasons), None)
-
-
-def _after(message: str) -> str:
-    """Give the part of a message that says why, without what everybody knows."""
-    return message.rpartition("scale-up: ")[2].rpartition("forbidden: ")[2].strip().rstrip(".")[:200]

@@ -87,7 +87,7 @@ _TEXTS: Final[dict[WaitReason, Callable[[str], str]]] = {
     ),
     WaitReason.NODE_REFUSED: lambda what: f"The node did not take the workspace{what}. Please start again.",
     WaitReason.NODE_LOST: lambda what: f"The node of the workspace{what} was lost. Please start again.",
-    WaitReason.EVICTED: lambda what: f"The node ran short and ended the workspace{what}. Please start again.",
+    WaitReason.EVICTED: lambda what: f"The node ended the workspace{what}. Please start again.",
     WaitReason.PREEMPTED: lambda what: (
         f"Preempted by queue policy: something more urgent needed the room{what}. Please start again."
     ),

@@ -23,6 +23,7 @@ from ..catalog.model import (
 from ..gpu.mig import compute_slices
 from ..gpu.products import find_card
 from ..gpu.sharing import Sharing
+from ..quota.words import listed
 from ..render.pod import gpu_grant
 from ..render.storage import UserFacts, fill_in
 from ..units import format_money, gib
@@ -167,7 +168,7 @@ def session(limits: Session) -> Iterator[str]:
     if limits.max_duration is not None:
         yield f"after {span(limits.max_duration)} in any case"
     if limits.warn_before and (limits.idle_timeout or limits.max_duration):
-        yield f"you are warned {_listed([span(before) for before in limits.warn_before])} before"
+        yield f"you are warned {listed([span(before) for before in limits.warn_before])} before"
 
 
 def span(duration: timedelta) -> str:
@@ -179,7 +180,3 @@ def span(duration: timedelta) -> str:
         if number:
             parts.append(f"{number} {unit}")
     return " ".join(parts) or "0 s"
-
-
-def _listed(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from ..errors import Finding, Severity
 from ..gpu.resources import is_accelerator
-from . import texts
+from . import texts, words
 from .arithmetic import Resources, container_request, pod_request, read_amount
 from .policy import short_of
 from .verdicts import Fault, Reason, Refusal, Scope
@@ -169,10 +169,10 @@ def expect(
         if missing := missing_limits(completed, quota):
             return Refusal(
                 reason=Reason.LIMITS_REQUIRED,
-                text=texts.refused(Reason.LIMITS_REQUIRED, ", ".join(missing)),
+                text=texts.refused(Reason.LIMITS_REQUIRED, words.unstated(missing)),
                 fault=Fault.ADMIN,
                 component=quota.name,
-                detail="set limits in the profile or a LimitRange default in the namespace",
+                detail=f"set {', '.join(missing)} in the profile, or a LimitRange default in the namespace",
             )
         if shortages := short_of(charge(completed), quota.used, effective_hard(quota)):
             return Refusal(

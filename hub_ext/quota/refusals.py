@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..errors import QuantityError
-from . import texts
+from . import ranges, texts, words
 from .arithmetic import read_amount
 from .verdicts import Fault, Reason, Refusal, Scope, Shortage
 
@@ -145,12 +145,21 @@ def _exceeded(answer: Answer, match: re.Match[str]) -> Refusal:
 def _limits_required(answer: Answer, match: re.Match[str]) -> Refusal:
     named = re.split(r"[,;]", match["what"])
     missing = dict.fromkeys(part.strip().partition(" for:")[0] for part in named if part.strip())
-    return _refusal(Reason.LIMITS_REQUIRED, answer, what=", ".join(missing), component=match["quota"])
+    return _refusal(Reason.LIMITS_REQUIRED, answer, what=words.unstated(missing), component=match["quota"])
 
 
-def _limit_range(answer: Answer, _: re.Match[str]) -> Refusal:
-    found = (" ".join(text.split()) for text in re.findall(_RANGE, answer.message))
-    return _refusal(Reason.LIMIT_RANGE, answer, what="; ".join(dict.fromkeys(found)))
+def _absent(answer: Answer, match: re.Match[str]) -> Refusal:
+    keys = (key.strip() for key in match["what"].split(","))
+    what = words.listed([words.named(key) for key in keys]) if match["how"] == "consume" else _SUCH
+    return _refusal(Reason.QUOTA_ABSENT, answer, what=what, component=match["what"][:200])
+
+
+def _limit_range(answer: Answer, match: re.Match[str]) -> Refusal:
+    try:
+        what = ranges.in_words(answer.message)
+    except QuantityError:
+        what = match[0]
+    return _refusal(Reason.LIMIT_RANGE, answer, what=what)
 
 
 def _named(
@@ -173,11 +182,8 @@ class _Rule:
     code: int | None = None
 
 
-_RANGE: Final = (
-    r"(?:minimum|maximum) \S+ usage per \w+ is \w+(?:, but (?:limit|request) is \w+|"
-    r"\.\s+No (?:limit|request) is specified)|"
-    r"\S+ max limit to request ratio per \w+ is \w+, but (?:provided ratio is [0-9.]+|no \w+ is specified)"
-)
+_SUCH: Final = "workspaces of this priority"
+"""What scopes of a quota are about, of those that a cluster can require for pods."""
 
 _RULES: Final[Sequence[_Rule]] = (
     _Rule(
@@ -196,8 +202,8 @@ _RULES: Final[Sequence[_Rule]] = (
         _named(Reason.QUOTA_NOT_READY, fault=Fault.CLUSTER, retry=True),
     ),
     _Rule(
-        re.compile(r"insufficient quota to (?:consume|match these scopes): (?P<what>.+)"),
-        _named(Reason.QUOTA_ABSENT),
+        re.compile(r"insufficient quota to (?P<how>consume|match these scopes): (?P<what>.+)"),
+        _absent,
     ),
     _Rule(
         re.compile(r"resource quota evaluation timed out"),
@@ -208,7 +214,8 @@ _RULES: Final[Sequence[_Rule]] = (
         _named(Reason.QUOTA_CONFLICT, fault=Fault.CLUSTER, retry=True),
         code=409,
     ),
-    _Rule(re.compile(_RANGE), _limit_range),
+    _Rule(ranges.SIZE, _limit_range),
+    _Rule(ranges.RATIO, _limit_range),
     _Rule(
         re.compile(r"violates PodSecurity \"(?P<what>[^\"]+)\": (?P<why>.+)", re.DOTALL),
         _named(Reason.POD_SECURITY),

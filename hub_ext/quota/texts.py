@@ -9,61 +9,17 @@ Pure: no clock, no network.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from typing import Final
 
-from ..gpu.resources import MIG_PREFIX, NVIDIA_GPU, SHARED_SUFFIX
-from ..units import gib
-from .arithmetic import GPU_EQUIVALENTS, MEMORY, SERVERS, Amount, is_cpu
 from .verdicts import Reason, Scope, Shortage
+from .words import amount, figure, named
 
-_IN_BYTES: Final = (MEMORY, "storage")
-
-
-def number(amount: Amount) -> str:
-    """Write a number of pieces: whole, or with at most two digits behind the point."""
-    return f"{float(amount):.2f}".rstrip("0").rstrip(".")
-
-
-def amount(resource: str, value: Amount) -> str:
-    """Write an amount with its unit: ``2 GPUs``, ``64 GiB of memory``, ``0.29 GPU equivalents``."""
-    return f"{_figure(resource, value)} {_noun(resource, one=value in _ONE[is_cpu(resource)])}"
-
-
-def _figure(resource: str, value: Amount) -> str:
-    if is_cpu(resource):
-        return number(Fraction(value) / 1000)
-    return gib(int(value)) if _plain_name(resource).endswith(_IN_BYTES) and value else number(value)
-
-
-def _noun(resource: str, *, one: bool = False) -> str:
-    name = _plain_name(resource)
-    if name.endswith(_IN_BYTES):
-        return f"of {name}"
-    noun = "CPU core" if is_cpu(resource) else _NOUNS.get(name, "")
-    if name.startswith(MIG_PREFIX):
-        noun = f"{name.removeprefix(MIG_PREFIX)} GPU slice"
-    return (noun if one else f"{noun}s") if noun else name
-
-
-def _plain_name(resource: str) -> str:
-    """Take away what only quota keys carry: ``requests.nvidia.com/gpu`` is ``nvidia.com/gpu``."""
-    return resource.removeprefix("requests.").removeprefix("limits.").removeprefix("count/")
-
-
-_ONE: Final[dict[bool, tuple[int, ...]]] = {False: (1,), True: (1000,)}
-_NOUNS: Final = {
-    GPU_EQUIVALENTS: "GPU equivalent",
-    SERVERS: "running workspace",
-    "pods": "pod",
-    NVIDIA_GPU: "GPU",
-    NVIDIA_GPU + SHARED_SUFFIX: "GPU share",
-}
+__all__ = ["amount", "gave_up", "instead", "over_limit", "refused", "room", "takers"]
 
 
 def _of(shortage: Shortage) -> str:
     """Say ``3 of 4 GPUs``."""
-    return f"{_figure(shortage.resource, shortage.used)} of {amount(shortage.resource, shortage.limit)}"
+    return f"{figure(shortage.resource, shortage.used)} of {amount(shortage.resource, shortage.limit)}"
 
 
 _HOLDER: Final = {
@@ -91,7 +47,7 @@ def over_limit(scope: Scope, shortages: Sequence[Shortage], fits: Sequence[str] 
     worst = next((s for s in shortages if s.never_fits), shortages[0])
     asked = amount(worst.resource, worst.asked)
     if worst.never_fits:
-        allowed = amount(worst.resource, worst.limit) if worst.limit else f"no {_noun(worst.resource)}"
+        allowed = amount(worst.resource, worst.limit) if worst.limit else f"no {named(worst.resource)}"
         text = f"This workspace needs {asked}, but {_BOUND[scope]} {allowed} at the same time."
         advice = "Pick a smaller one, or ask an administrator."
     else:
@@ -110,7 +66,7 @@ def instead(fits: Sequence[str]) -> str:
 
 def takers(resource: str, containers: Sequence[str]) -> str:
     """Say that several containers of one workspace each ask for a resource."""
-    return f"{len(containers)} of its containers ask for {_noun(resource)}: {', '.join(containers)}."
+    return f"{len(containers)} of its containers ask for {named(resource)}: {', '.join(containers)}."
 
 
 def room(scope: Scope, more: int | None) -> str:
@@ -132,7 +88,7 @@ def _rule(what: str) -> str:
 
 _FIXED: Final[dict[Reason, Callable[[str], str]]] = {
     Reason.LIMITS_REQUIRED: lambda what: (
-        f"This workspace does not say {what or 'all the limits'}, which the cluster requires. {_ASK}"
+        f"This workspace states {what or 'not all its limits'}, which the cluster requires. {_ASK}"
     ),
     Reason.QUOTA_NOT_READY: lambda what: (
         f"The cluster has not yet counted what is in use under the quota {what}. {_SELF}"

@@ -97,7 +97,7 @@ async def test_limits_that_the_quota_requires(
     with_quota(cluster, namespace, limits_cpu="4", limits_memory="4Gi", requests_memory="4Gi")
     refusal = await refused(client, namespace, build_pod(limits={"cpu": "1"}))
     assert (refusal.reason, refusal.fault) == (Reason.LIMITS_REQUIRED, Fault.ADMIN)
-    assert "does not say limits.memory, requests.memory, which" in refusal.text
+    assert "states no limit of memory and no request of memory, which" in refusal.text
 
 
 async def test_sizes_outside_a_limit_range(cluster: KubeCluster, client: ApiClient, namespace: str) -> None:
@@ -116,10 +116,10 @@ async def test_sizes_outside_a_limit_range(cluster: KubeCluster, client: ApiClie
     refusal = await refused(client, namespace, pod)
     assert (refusal.reason, refusal.fault) == (Reason.LIMIT_RANGE, Fault.ADMIN)
     for part in (
-        f"maximum {GPU} usage per Container is 1, but limit is 2",
-        "maximum cpu usage per Container is 2, but limit is 3",
-        "minimum memory usage per Pod is 128Mi, but request is 64Mi",
-        "cpu max limit to request ratio per Pod is 2, but provided ratio is 6.000000",
+        "at most 1 GPU per container, and it has 2",
+        "at most 2 CPU cores per container, and it has 3",
+        "at least 128 MiB of memory, and it has 64 MiB",
+        "a limit of CPU cores of at most 2 times the request, and it has 6 times",
     ):
         assert part in refusal.text
 

@@ -64,7 +64,7 @@ def test_a_normal_scale_up_is_no_error() -> None:
     assert [wait.stage for wait in waits] == [Stage.WAITING, Stage.SCALING, Stage.PULLING, Stage.STARTING]
     assert not any(wait.warning or wait.fatal for wait in waits)
     assert waits[0].text == (
-        "Waiting for a node with room: too little nvidia.com/gpu on 4 nodes. "
+        "Waiting for a node with room: too few GPUs on 4 nodes. "
         "It starts as soon as somebody stops a workspace."
     )
     assert waits[1].text == "A node is being added for this workspace, usually 3 min."
@@ -151,6 +151,15 @@ def test_a_queue_that_can_never_hold_it_ends_the_wait() -> None:
     wait = told(pod, workload=workload)
     assert (wait.reason, wait.fatal, wait.fault) == (WaitReason.QUEUE_TOO_SMALL, True, Fault.ADMIN)
     assert "it holds 4 GPUs in all" in wait.text
+
+
+def test_a_queue_that_does_not_count_what_is_asked_for_ends_the_wait() -> None:
+    pod, workload = gated(
+        "couldn't assign flavors to pod set main: resource nvidia.com/mig-1g.18gb unavailable in ClusterQueue"
+    )
+    wait = told(pod, workload=workload)
+    assert (wait.reason, wait.fatal, wait.fault) == (WaitReason.QUEUE_TOO_SMALL, True, Fault.ADMIN)
+    assert "can never hold this workspace: it has no 1g.18gb GPU slices." in wait.text
 
 
 @pytest.mark.parametrize("message", ["LocalQueue interactive doesn't exist", "ClusterQueue gpus is inactive"])
@@ -278,23 +287,59 @@ def test_labels_of_the_hub_and_of_the_pool_that_no_node_has_together_are_named()
         ("0/2 nodes are available: 2 Too many pods.", "the nodes hold as many pods as they may"),
         ("0/2 nodes are available: 2 node(s) were unschedulable.", "closed for maintenance"),
         ("0/2 nodes are available: 2 node(s) did something new.", "none takes it at the moment"),
-        (f"0/1 nodes are available: 1 Insufficient {GPU}.", "too little nvidia.com/gpu on 1 node."),
+        (f"0/1 nodes are available: 1 Insufficient {GPU}.", "too few GPUs on 1 node."),
+        (
+            (
+                "0/3 nodes are available: 1 Insufficient cpu, 1 Insufficient ephemeral-storage, "
+                "1 Insufficient nvidia.com/mig-1g.18gb."
+            ),
+            "too few CPU cores, too little disk space and too few 1g.18gb GPU slices on 3 nodes.",
+        ),
     ],
 )
 def test_why_there_is_no_room(message: str, text: str) -> None:
     assert text in fails(message).text
 
 
-def test_an_autoscaler_that_gives_up_is_quoted_and_may_change_its_mind() -> None:
+def test_an_autoscaler_that_gives_up_says_why_and_may_change_its_mind() -> None:
     failed = make_event("FailedScheduling", NO_ROOM, warning=True)
     refused = make_event(
         "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached", seconds=5
     )
     wait = told(make_pod(), failed, refused)
     assert (wait.reason, wait.fatal) == (WaitReason.NO_SCALE_UP, False)
-    assert "(1 max node group size reached)" in wait.text
+    assert "(there are as many nodes as there may be)" in wait.text
+    assert "max node group size reached" in wait.detail
     later = make_event("Nominated", "Pod should schedule on: nodeclaim/x", seconds=9)
     assert told(make_pod(), failed, refused, later).reason is WaitReason.SCALING_UP
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (
+            (
+                "pod didn't trigger scale-up: 1 node(s) didn't match Pod's node affinity/selector, "
+                f"2 max node group size reached, 1 Insufficient {GPU}, 1 Insufficient memory"
+            ),
+            " (there are as many nodes as there may be; too few GPUs and too little memory on a new one)",
+        ),
+        ("pod didn't trigger scale-up: 2 in backoff after failed scale-up", " (the last try failed)"),
+        (
+            (
+                "Failed adding 1 nodes to group g due to OutOfResource.GCE_STOCKOUT; source errors: "
+                "Instance 'n' creation failed: ZONE_RESOURCE_POOL_EXHAUSTED"
+            ),
+            " (the cloud has no such machine left)",
+        ),
+        ("pod didn't trigger scale-up: 3 node(s) had untolerated taint(s)", ""),
+        ("", ""),
+    ],
+)
+def test_what_an_autoscaler_says_is_put_in_words(message: str, words: str) -> None:
+    refused = make_event("NotTriggerScaleUp", message, seconds=5)
+    wait = told(make_pod(), make_event("FailedScheduling", NO_ROOM, warning=True), refused)
+    assert wait.text.startswith(f"Waiting for room: no node can be added now{words}.")
 
 
 @pytest.mark.parametrize(("seconds", "fatal"), [(29, False), (30, True)])
@@ -319,7 +364,8 @@ def test_a_gpu_claim_that_is_refused_is_only_told_by_its_event() -> None:
     )
     wait = told(make_pod(), event)
     assert (wait.reason, wait.fatal) == (WaitReason.CLAIM_REFUSED, False)
-    assert "(exceeded quota: q, requested: 1)" in wait.text
+    assert "(the quota of the namespace is used up)" in wait.text
+    assert "exceeded quota: q" in wait.detail
 
 
 # Nodes ------------------------------------------------------------------------------------------------------
@@ -374,6 +420,31 @@ def test_what_a_node_refuses_or_ends_may_go_better_next_time(
 ) -> None:
     wait = refused(reason, message)
     assert (wait.reason, wait.fatal, wait.again, wait.fault) == (expected, True, True, Fault.CLUSTER)
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "text"),
+    [
+        (f"OutOf{GPU}", "Node didn't have enough resource", "take the workspace: too few GPUs left."),
+        ("OutOfmemory", "", "take the workspace: too little memory left."),
+        ("OutOfpods", "", "take the workspace: it holds as many pods as it may."),
+        ("NodeAffinity", "Predicate NodeAffinity failed", "did not take the workspace."),
+        (
+            "Evicted",
+            "The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi, available: 5Mi.",
+            "ended the workspace: the node ran short of disk space.",
+        ),
+        (
+            "Evicted",
+            'Usage of EmptyDir volume "scratch" exceeds the limit "5Gi". ',
+            "ended the workspace: the workspace used more disk space than it may.",
+        ),
+    ],
+)
+def test_what_a_node_lacked_is_put_in_words(reason: str, message: str, text: str) -> None:
+    wait = refused(reason, message)
+    assert text in wait.text
+    assert wait.detail == f"{reason}: {message}".strip(": ")
 
 
 def test_a_node_that_falls_silent_is_named_and_waited_for() -> None:

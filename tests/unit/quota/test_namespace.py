@@ -102,7 +102,8 @@ def test_a_profile_without_the_limits_that_the_quota_counts_is_refused_before_it
     refusal = expect(pod, [counting])
     assert refusal is not None
     assert (refusal.reason, refusal.fault) == (Reason.LIMITS_REQUIRED, Fault.ADMIN)
-    assert "limits.memory, limits.cpu" in refusal.text
+    assert "states no limit of memory and no limit of CPU cores, which" in refusal.text
+    assert "limits.memory, limits.cpu" in refusal.detail
     defaults = {"spec": {"limits": [{"type": "Container", "default": {"cpu": "4", "memory": "16Gi"}}]}}
     assert expect(pod, [counting], [defaults]) is None
 
@@ -112,7 +113,7 @@ def test_requests_are_required_where_requests_are_counted() -> None:
     assert expect(spec({"cpu": "1", "memory": "1Gi"}), [counting]) is None, "a limit stands for a request"
     refusal = expect(spec({}, {"cpu": "1"}), [counting])
     assert refusal is not None
-    assert "does not say memory," in refusal.text
+    assert "states no request of memory," in refusal.text
     pod_level = {"resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}
     assert expect(spec({}, **pod_level), [counting]) is None
 

@@ -69,6 +69,9 @@ def test_more_than_the_limit_itself_says_so_instead_of_advising_to_wait() -> Non
     none = check(asked(gpus=1), Usage(), [limit(Scope.TEAM, gpus=0)])
     assert none is not None
     assert "your team may have no GPUs at the same time" in none.text
+    nothing = check(asked(memory=1), Usage(), [limit(Scope.TEAM, memory=0)])
+    assert nothing is not None
+    assert "your team may have no memory at the same time" in nothing.text
 
 
 def test_what_would_fit_instead_is_named() -> None:
@@ -121,7 +124,12 @@ def test_how_many_more_fit_per_scope() -> None:
         (f"requests.{GPU}", 4, "4 GPUs"),
         (SLICE, 2, "2 1g.18gb GPU slices"),
         ("nvidia.com/gpu.shared", 1, "1 GPU share"),
-        ("amd.com/gpu", 2, "2 amd.com/gpu"),
+        ("amd.com/gpu", 2, "2 AMD GPUs"),
+        ("example.com/dongle", 2, "2 example.com/dongle"),
+        ("requests.ephemeral-storage", 10 * 1024**3, "10 GiB of disk space"),
+        ("hugepages-2Mi", 512 * 1024**2, "512 MiB of huge pages"),
+        ("persistentvolumeclaims", 1, "1 volume"),
+        ("gold.storageclass.storage.k8s.io/requests.storage", 1024**4, "1 TiB of storage"),
         ("gpuEquivalents", Fraction(2, 7), "0.29 GPU equivalents"),
         ("gpuEquivalents", 1, "1 GPU equivalent"),
         ("servers", 3, "3 running workspaces"),

@@ -29,12 +29,12 @@ CASES = [
             f"{FORBIDDEN}failed quota: all: must specify limits.cpu for: web; limits.memory for: web",
         ),
         (Reason.LIMITS_REQUIRED, Fault.ADMIN, False, "all"),
-        "This workspace does not say limits.cpu, limits.memory, which the cluster requires.",
+        "This workspace states no limit of CPU cores and no limit of memory, which the cluster requires.",
     ),
     (
         say(403, f"{FORBIDDEN}failed quota: all: must specify limits.cpu,limits.memory"),
         (Reason.LIMITS_REQUIRED, Fault.ADMIN, False, "all"),
-        "This workspace does not say limits.cpu, limits.memory, which the cluster requires.",
+        "This workspace states no limit of CPU cores and no limit of memory, which the cluster requires.",
     ),
     (
         say(403, f"{FORBIDDEN}status unknown for quota: gpus, resources: {GPU}"),
@@ -44,7 +44,12 @@ CASES = [
     (
         say(403, f"{FORBIDDEN}insufficient quota to consume: {GPU}"),
         (Reason.QUOTA_ABSENT, Fault.ADMIN, False, GPU),
-        f"No quota of the namespace covers {GPU}",
+        "No quota of the namespace covers GPUs, so the cluster gives none.",
+    ),
+    (
+        say(403, f"{FORBIDDEN}insufficient quota to match these scopes: [{{PriorityClass In [high]}}]"),
+        (Reason.QUOTA_ABSENT, Fault.ADMIN, False, "[{PriorityClass In [high]}]"),
+        "No quota of the namespace covers workspaces of this priority, so the cluster gives none.",
     ),
     (
         say(500, "Internal error occurred: resource quota evaluation timed out"),
@@ -73,7 +78,7 @@ CASES = [
     (
         say(403, f"{FORBIDDEN}maximum nvidia.com/gpu usage per Container is 1, but limit is 2"),
         (Reason.LIMIT_RANGE, Fault.ADMIN, False, ""),
-        "sizes that the namespace permits: maximum nvidia.com/gpu usage per Container is 1, but limit is 2.",
+        "sizes that the namespace permits: at most 1 GPU per container, and it has 2.",
     ),
     (
         say(
@@ -84,10 +89,19 @@ CASES = [
         ),
         (Reason.LIMIT_RANGE, Fault.ADMIN, False, ""),
         (
-            "maximum cpu usage per Container is 1, but limit is 2; "
-            "minimum memory usage per Pod is 64Mi. No request is specified; "
-            "cpu max limit to request ratio per Container is 2, but provided ratio is 4.000000"
+            "at most 1 CPU core per container, and it has 2; "
+            "at least 64 MiB of memory, and it states no request; "
+            "a limit of CPU cores of at most 2 times the request per container, and it has 4 times"
         ),
+    ),
+    (
+        say(
+            403,
+            'persistentvolumeclaims "claim-ada" is forbidden: '
+            "maximum storage usage per PersistentVolumeClaim is 10Gi, but request is 50Gi",
+        ),
+        (Reason.LIMIT_RANGE, Fault.ADMIN, False, ""),
+        "permits: at most 10 GiB of storage per volume, and it has 50 GiB.",
     ),
     (
         say(

@@ -55,7 +55,7 @@ def _check_registry(text: str) -> str:
         found = parse_image(f"{host}/x/y").registry
     except NameRuleError:
         found = ""
-    if found != host:
+    if not host or found != host:
         raise BadValueError(
             f"{text!r} is not a registry", help="Write its host alone: docker.io, ghcr.io, registry:5000."
         )

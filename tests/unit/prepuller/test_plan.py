@@ -68,6 +68,29 @@ def test_one_node_tries_first_and_the_others_follow() -> None:
     assert len(cluster.plan(catalog, eager).fetches) == 3
 
 
+def test_a_first_pull_that_goes_well_for_long_is_not_waited_for() -> None:
+    """Ten gigabytes take minutes; that the registry has no such image it says in a second."""
+    cluster, catalog = world.Cluster(*nodes(3)), catalog_of(["base"])
+    cluster.pods["x"] = pod_of("base", "n0", step=Step.PULLING, begun=world.NOW)
+    cluster.now += timedelta(seconds=59)
+    assert cluster.plan(catalog).fetches == ()
+    cluster.now += timedelta(seconds=1)
+    assert world.fetched(cluster.plan(catalog)) == {"n1": ["base"], "n2": ["base"]}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"begun": world.NOW, "ending": True}, {"begun": world.NOW + timedelta(seconds=30)}],
+    ids=["not-begun", "given-up", "begun-late"],
+)
+def test_a_first_pull_that_has_not_shown_anything_is_waited_for(more: Mapping[str, Any]) -> None:
+    cluster = world.Cluster(*nodes(3))
+    cluster.pods["x"] = pod_of("base", "n0", step=Step.PULLING, **more)
+    cluster.now += timedelta(seconds=61)
+    made = cluster.plan(catalog_of(["base"]))
+    assert (made.fetches, holds(made)) == ((), {Hold.CANARY})
+
+
 def test_a_node_fetches_one_image_at_a_time() -> None:
     cluster = world.Cluster(*nodes(2))
     made = cluster.plan(catalog_of())

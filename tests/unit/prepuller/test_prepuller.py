@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from hub_ext.catalog.model import Catalog
 from hub_ext.cluster.kinds import Kind
-from services.kube import UnavailableError
+from services.kube import ForbiddenError, UnavailableError
 from services.prepuller.metrics import Metrics
 from services.prepuller.prepuller import Prepuller
 from services.prepuller.reasons import Hold, Reason, State
@@ -208,6 +208,123 @@ async def test_pods_that_the_api_server_refuses_are_tried_later_and_keep_nothing
     (problem,) = bench.prepuller.last.summary.problems
     assert (problem.trouble.reason, problem.subject) == (Reason.POD_REFUSED, torch)
     assert {wait.hold for wait in bench.prepuller.last.plan.waits.values()} == {Hold.BACKOFF}
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "reason"),
+    [
+        (403, "exceeded quota: few, requested: pods=1, used: pods=5, limited: pods=5", Reason.QUOTA_FULL),
+        (403, 'pods "x" is forbidden: violates PodSecurity "restricted:latest": why', Reason.PULLS_REFUSED),
+        (404, 'namespaces "gpu-workspaces-prepuller" not found', Reason.PULLS_REFUSED),
+    ],
+    ids=["quota", "policy", "namespace"],
+)
+async def test_what_is_refused_for_all_is_asked_for_once_told_once_and_heals(
+    status: int, message: str, reason: Reason
+) -> None:
+    bench = Bench(nodes=5, given=world.settings(limits={"canary": False}))
+    word = {403: "Forbidden", 404: "NotFound"}[status]
+    bench.kube.admission_for_test(lambda path, pod: (status, word, message))
+    for _ in range(3):
+        await bench.once()
+    assert [verb for verb, _ in bench.kube.calls] == ["create"], "ten pods would be refused alike"
+    assert bench.prepuller.last is not None
+    (problem,) = bench.prepuller.last.summary.problems
+    assert (problem.trouble.reason, problem.subject) == (reason, "all images")
+    bench.kube.admission_for_test(lambda path, pod: None)
+    bench.now += timedelta(minutes=1)
+    assert len(await bench.once()) == 1, "one tries"
+    bench.come()
+    assert len(await bench.once()) == 5
+    assert bench.prepuller.last.summary.problems == ()
+
+
+async def test_pins_that_may_not_be_deleted_keep_nothing_from_being_fetched() -> None:
+    rules = [{**rule, "verbs": [verb for verb in rule["verbs"] if verb != "delete"]} for rule in GRANTED]
+    bench = Bench(nodes=2, kube=FakeKube(rights=rules))
+    await bench.once()
+    bench.refuse("not found")
+    good = world.make_catalog(world.make_profile("p", ["x"]), images={"x": world.ref("x", "c")})
+    bench.store.put(Kind.NODES, world.make_node("new"), bench.now)
+    with pytest.raises(ForbiddenError):
+        await bench.once(good)
+    made = [pod["spec"]["containers"][0]["image"] for pod in bench.pods().values()]
+    assert made.count(good.images["x"].ref) == 1
+    assert bench.value("gpu_workspaces_prepull_calls_total", verb="delete", outcome="refused") == 2
+
+
+async def test_a_pin_that_somebody_deleted_is_made_anew() -> None:
+    bench = Bench(nodes=1)
+    for _ in range(3):
+        await bench.once()
+        bench.come()
+    (name, *_) = bench.pods()
+    bench.kube.drop_for_test(f"/api/v1/namespaces/{NAMESPACE}/pods/{name}")
+    bench.store.drop(Kind.PODS, f"{NAMESPACE}/{name}")
+    assert [verb for verb, _ in await bench.once()] == ["create"]
+    assert name in bench.pods()
+
+
+async def test_what_is_out_of_sight_is_told_nobody() -> None:
+    bench = Bench()
+    await bench.once()
+    labels = {"pool": "", "image": CATALOG.images["base"].ref, "state": "unknown"}
+    assert bench.value("gpu_workspaces_prepull_nodes", **labels) == 2
+    bench.store.lose(Kind.NODES)
+    assert bench.prepuller.last is None, "also before the next pass"
+    await bench.once()
+    assert bench.value("gpu_workspaces_prepull_nodes", **labels) is None
+
+
+async def test_a_service_whose_clock_is_ahead_of_the_api_servers_gives_up_nothing() -> None:
+    """A pod that was made a moment ago is two minutes old by the API server's clock."""
+    bench = Bench(nodes=1)
+    await bench.once()
+    (pod,) = bench.pods().values()
+    pod["metadata"]["creationTimestamp"] = (bench.now - timedelta(minutes=2)).isoformat()
+    bench.store.put(Kind.PODS, pod, bench.now)
+    assert await bench.once() == []
+    bench.now += timedelta(seconds=61)
+    assert [verb for verb, _ in await bench.once()] == ["delete"]
+
+
+async def test_a_clock_that_is_set_back_ends_no_backoff_late() -> None:
+    bench = Bench(nodes=1)
+    bench.now += timedelta(days=1)
+    await bench.once()
+    bench.refuse("rpc error: code = NotFound desc = x: not found")
+    await bench.once()
+    (name,) = bench.pods() or [""]
+    bench.store.drop(Kind.PODS, f"{NAMESPACE}/{name}")
+    for key in list(bench.store._pods):
+        bench.store.drop(Kind.PODS, key)
+    bench.now -= timedelta(days=1)
+    await bench.once()
+    assert {wait.until for wait in _waits(bench) if wait.hold is Hold.BACKOFF} == {
+        bench.now + timedelta(seconds=30)
+    }
+
+
+def _waits(bench: Bench) -> list[Any]:
+    assert bench.prepuller.last is not None
+    return list(bench.prepuller.last.plan.waits.values())
+
+
+async def test_an_image_that_the_kubelet_removed_is_not_warm_though_it_was_there_before_its_pin() -> None:
+    """Under disk pressure a kubelet removes ended containers, and then the images that they pinned."""
+    bench = Bench(nodes=1)
+    catalog = world.make_catalog(world.make_profile("one", ["base"]), images={"base": world.ref("base")})
+    await bench.once(catalog)
+    bench.come()
+    (pod,) = bench.pods().values()
+    told = event_of(pod, 'Container image "x" already present on machine', bench.now)
+    bench.store.put(Kind.EVENTS, told, bench.now)
+    listed = {world.ref("base"): 5, "pause:1": 1}
+    bench.store.put(Kind.NODES, world.make_node("n0", images=listed), bench.now)
+    bench.now += timedelta(hours=1)
+    assert await bench.once(catalog) == []
+    bench.store.put(Kind.NODES, world.make_node("n0", images={"pause:1": 1}), bench.now)
+    assert [verb for verb, _ in await bench.once(catalog)] == ["delete"]
 
 
 async def test_an_api_server_that_does_not_answer_ends_the_pass_and_not_the_service() -> None:

@@ -24,6 +24,11 @@ def test_what_is_no_time_of_day_is_refused(at: Any) -> None:
         world.settings(schedule=[{"profile": "p", "at": at, "seats": 3}])
 
 
+def test_docker_hub_has_one_limit_whatever_it_is_called() -> None:
+    given = world.settings(limits={"registries": {"index.docker.io": 2, "localhost:5000": 3}})
+    assert (given.limits.of_registry("docker.io"), given.limits.of_registry("localhost:5000")) == (2, 3)
+
+
 @pytest.mark.parametrize(
     "values",
     [
@@ -36,6 +41,15 @@ def test_what_is_no_time_of_day_is_refused(at: Any) -> None:
         {"pods": {"annotations": {"no good": "x"}}},
         {"pods": {"tool": "UPPER:1"}},
         {"pods": {"runAsUser": 0}},
+        {"pods": {"environment": {"NVIDIA_VISIBLE_DEVICES": "all"}}},
+        {"limits": {"registries": {"https://docker.io": 2}}},
+        {"limits": {"registries": {"ghcr.io/org": 2}}},
+        {"limits": {"registries": {"": 2}}},
+        {"limits": {"total": -1}},
+        {"limits": {"timeout": "-5m"}},
+        {"release": {"keepPrevious": -1}},
+        {"shared": {"tolerations": [{"operator": "Equal"}]}},
+        {"shared": {"nodeSelector": {"a": "no good"}}},
         {"release": {"after": "-1h"}},
         {"extraImages": [{"ref": ""}]},
     ],

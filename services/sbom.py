@@ -63,7 +63,7 @@ def python_packages(folders: Sequence[str]) -> Iterator[Package]:
     """List the packages that `pip list` would."""
     for one in distributions(path=list(folders)):
         name = re.sub(r"[-_.]+", "-", one.metadata["Name"]).lower()
-        spdx = one.metadata["License-Expression"] if "License-Expression" in one.metadata else ""
+        spdx = str(one.metadata.json.get("license_expression", ""))
         yield Package(f"pkg:pypi/{name}@{quote(one.version)}", name, one.version, spdx)
 
 

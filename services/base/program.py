@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -18,7 +19,6 @@ from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
 from tornado.httpserver import HTTPServer
-from tornado.netutil import bind_sockets
 
 from hub_ext.errors import WorkspaceError
 
@@ -46,11 +46,8 @@ def main(kind: type[Service[Any]], arguments: Sequence[str] | None = None) -> in
         context = Context.from_environment(os.environ)
         _log_to_stderr(settings.log_level)
         asyncio.run(_work(kind, settings, context))
-    except WorkspaceError as error:
+    except (WorkspaceError, OSError) as error:
         print(f"{kind.__name__} does not start: {error}", file=sys.stderr)  # noqa: T201
-        return REFUSED
-    except OSError as error:
-        print(f"{kind.__name__} cannot listen: {error}", file=sys.stderr)  # noqa: T201
         return REFUSED
     return 0
 
@@ -74,7 +71,7 @@ async def _work(kind: type[Service[Any]], settings: Any, context: Context) -> No
         await service.open(stack)
         loops = service.loops()
         server = HTTPServer(application(service, loops, sign_in(context)), max_body_size=LARGEST_BODY)
-        server.add_sockets(bind_sockets(context.port, context.address))
+        server.add_socket(_listen(context))
         log.info("started: service=%s address=%s port=%d", context.name, context.address, context.port)
         try:
             await _until(stop, loops, LoopMetrics(registry))
@@ -82,6 +79,20 @@ async def _work(kind: type[Service[Any]], settings: Any, context: Context) -> No
             server.stop()
             await server.close_all_connections()
     log.info("ended: service=%s", context.name)
+
+
+def _listen(context: Context) -> socket.socket:
+    """Take the port that the hub has given; raises `WorkspaceError`."""
+    family = socket.AF_INET6 if ":" in context.address else socket.AF_INET
+    try:
+        listening = socket.create_server((context.address, context.port), family=family)
+    except OSError as error:
+        raise WorkspaceError(
+            f"it cannot listen: {error.strerror}; give the service another port in its url "
+            "(JUPYTERHUB_SERVICE_URL)"
+        ) from error
+    listening.setblocking(False)
+    return listening
 
 
 async def _until(stop: asyncio.Event, loops: Sequence[Loop], metrics: LoopMetrics) -> None:

@@ -55,7 +55,7 @@ def pytest_runtest_makereport(
 @pytest.fixture(scope="session")
 def hub() -> Iterator[Hub]:
     _, spec = load(CLUSTER)
-    prepare(spec, "image:hub")
+    prepare(spec, "image:hub", "image:services")
     with (
         running(CLUSTER) as cluster,
         running_hub(cluster, more=trouble.catalog_parts(Registry(cluster))) as running_one,

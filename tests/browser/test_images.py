@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+import yaml
+
 from tests.browser.conftest import SignIn
-from tests.demo.hub import NAMESPACE, Hub
+from tests.demo.hub import FOLDER, NAMESPACE, Hub
+from tests.demo.services import SERVICES, build_namespace
 from tests.demo.users import VERA
 from tests.devcluster.addons.registry import Registry
 from tests.devcluster.build import ensure_image
@@ -15,6 +22,12 @@ from tests.devcluster.build import ensure_image
 VERSIONS = (
     "import hub_ext.spawner, jupyterhub, kubespawner; print(jupyterhub.__version__, kubespawner.__version__)"
 )
+
+OWN = "services-from-image"
+"""Namespace of services in pods of their own, beside the demo's, which are processes of its hub."""
+SBOM = "gpu-workspaces.jupyter.org/sbom"
+WRITABLE = "id -u; find /opt /usr /etc -writable -not -type l"
+"""Says who runs, and what of the software that one could change."""
 
 
 def image_config(layout: Path) -> dict[str, Any]:
@@ -59,33 +72,117 @@ def test_what_users_install_goes_to_their_home_and_cannot_break_the_server(sign_
 
 
 def test_hub_image_loads_the_bundle_and_keeps_the_charts_versions(hub: Hub) -> None:
+    image = Registry(hub.cluster).publish(ensure_image("hub"), "gpu-workspaces/hub")
+    told = ended_pod(hub, image, "Succeeded", f'{WRITABLE}; python3 -c "{VERSIONS}"')
+    uid, hub_version, spawner_version = told.split()
+    assert uid == "1000"
+    assert hub_version.startswith("5.5.")
+    assert spawner_version.startswith("7.0.")
+
+
+@pytest.mark.parametrize("name", ["hub", "services"])
+def test_images_with_the_bundle_say_what_is_in_them(name: str) -> None:
+    config = image_config(ensure_image(name))
+    assert config["User"].partition(":")[0] == "1000"
+    assert "Healthcheck" not in config
+    labels = config["Labels"]
+    assert labels["org.opencontainers.image.licenses"] == "BSD-3-Clause"
+    assert labels["org.opencontainers.image.base.name"].startswith("devcluster.test/")
+    assert {"org.opencontainers.image.version", "org.opencontainers.image.revision"} <= set(labels)
+    assert labels[SBOM].endswith(".cdx.json")
+
+
+def test_services_come_up_from_their_image(hub: Hub, tmp_path: Path) -> None:
+    """As the manifests for pods of their own have them, here with accounts that may do nothing."""
     cluster = hub.cluster
-    image = Registry(cluster).publish(ensure_image("hub"), "gpu-workspaces/hub")
+    layout = ensure_image("services")
+    image = Registry(cluster).publish(layout, "gpu-workspaces/services")
+    cluster.apply(build_namespace(OWN), *_accounts(), *_deployed(tmp_path, image))
+    try:
+        for service in SERVICES:  # available is what answers at /health
+            cluster.wait_for(f"deployment/gpu-workspaces-{service}", "condition=Available", namespace=OWN)
+        where = ("exec", f"--namespace={OWN}", "deployment/gpu-workspaces-prepuller", "--")
+        listed = image_config(layout)["Labels"][SBOM]
+        sbom = json.loads(cluster.kubectl(*where, "cat", listed))
+        packages = {part["name"]: part["purl"] for part in sbom["components"]}
+        assert {"jupyterhub", "jupyterhub-gpu-workspaces", "libc6"} <= set(packages)
+        assert "pip" not in packages
+        assert packages["libc6"].startswith("pkg:deb/debian/libc6@")
+    finally:
+        cluster.kubectl("delete", "namespace", OWN, "--wait=false")
+
+
+def test_a_service_without_settings_says_so_and_ends(hub: Hub) -> None:
+    image = Registry(hub.cluster).publish(ensure_image("services"), "gpu-workspaces/services")
+    command = "python3 -m services.prepuller --config /nowhere/settings.yaml"
+    uid, _, told = ended_pod(hub, image, "Failed", f"{WRITABLE}; {command}").partition("\n")
+    assert uid == "1000"
+    assert told.startswith("PrepullerService does not start: ")
+    assert "/nowhere/settings.yaml" in told
+    assert "Traceback" not in told
+
+
+def ended_pod(hub: Hub, image: str, phase: str, script: str) -> str:
+    """What a script says in an image, in a pod as the level `restricted` takes it."""
+    cluster = hub.cluster
     security = {
         "runAsNonRoot": True,
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},
         "seccompProfile": {"type": "RuntimeDefault"},
     }
-    container = {
-        "name": "hub",
-        "image": image,
-        "command": ["python3", "-c", VERSIONS],
-        "securityContext": security,
-    }
+    container = {"name": "main", "image": image, "command": ["sh", "-c", script], "securityContext": security}
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "hub-image", "namespace": NAMESPACE},
-        "spec": {"restartPolicy": "Never", "containers": [container]},
+        "metadata": {"name": "from-image", "namespace": NAMESPACE},
+        "spec": {
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "containers": [container],
+        },
     }
     cluster.apply(pod)
     try:
-        cluster.wait_for("pod/hub-image", "jsonpath={.status.phase}=Succeeded", namespace=NAMESPACE)
-        hub_version, spawner_version = cluster.kubectl(
-            "logs", "hub-image", f"--namespace={NAMESPACE}"
-        ).split()
+        cluster.wait_for("pod/from-image", f"jsonpath={{.status.phase}}={phase}", namespace=NAMESPACE)
+        return cluster.kubectl("logs", "from-image", f"--namespace={NAMESPACE}")
     finally:
-        cluster.kubectl("delete", "pod", "hub-image", f"--namespace={NAMESPACE}", "--wait=true")
-    assert hub_version.startswith("5.5.")
-    assert spawner_version.startswith("7.0.")
+        cluster.kubectl("delete", "pod", "from-image", f"--namespace={NAMESPACE}", "--wait=true")
+
+
+def _accounts() -> Iterator[dict[str, Any]]:
+    """What the chart and the other manifests would bring: accounts, and tokens in the hub's Secret."""
+    for service in SERVICES:
+        metadata = {"name": service, "namespace": OWN}
+        yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+    tokens = {f"hub.services.{service}.apiToken": "0123456789abcdef" for service in SERVICES}
+    metadata = {"name": "hub", "namespace": OWN}
+    yield {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": tokens}
+
+
+def _deployed(folder: Path, image: str) -> list[dict[str, Any]]:
+    """Deployments and ConfigMaps of an installation."""
+    described = folder / "installation.yaml"
+    services: dict[str, Any] = {
+        "idle-culler": {"settings": {"state": "/tmp/culler.json"}},
+        "job-handoff": {"settings": {"store": {"url": "file:///tmp/runs"}}},
+        "prepuller": {"settings": {"pods": {"tool": image}}},
+    }
+    described.write_text(
+        yaml.safe_dump(
+            {
+                "run": "deployments",
+                "hubNamespace": OWN,
+                "image": image,
+                "catalog": str(FOLDER / "catalog.yaml"),
+                "values": [],
+                "services": services,
+            }
+        )
+    )
+    command = [sys.executable, "-m", "hub_ext.cli", "manifests", "--json", str(described)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    printed = json.loads(done.stdout)["result"]
+    return [one for one in printed if one["kind"] in {"ConfigMap", "Deployment"}]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import socket
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -146,6 +147,32 @@ def test_a_service_that_cannot_begin_says_why(capsys, monkeypatch, tmp_path):
     assert "JUPYTERHUB_API_URL" in capsys.readouterr().err
     assert main(Service, ["--config", str(tmp_path / "none.yaml")]) == 2
     assert "No such file" in capsys.readouterr().err
+
+
+def test_what_keeps_a_service_from_starting_is_told_as_what_it_is(capsys, monkeypatch, tmp_path):
+    """A port that is taken, and a file that may not be written, are two things."""
+    state = tmp_path / "state"
+
+    class Remembering(Service):
+        async def open(self, stack):
+            state.mkdir()
+            state.write_text("")
+
+    taken = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
+    for name in ("JUPYTERHUB_API_TOKEN", "JUPYTERHUB_SERVICE_NAME"):
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setenv("JUPYTERHUB_API_URL", "http://127.0.0.1:1/hub/api")
+    monkeypatch.setenv("JUPYTERHUB_SERVICE_URL", url)
+    with taken:
+        assert main(Service, []) == 2
+        told = capsys.readouterr().err
+        assert "it cannot listen: Address already in use" in told
+        assert str(taken.getsockname()[1]) in told
+        assert main(Remembering, []) == 2
+        told = capsys.readouterr().err
+        assert str(state) in told
+        assert "listen" not in told
 
 
 # Loops

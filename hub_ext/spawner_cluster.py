@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import cached_property
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -22,8 +23,9 @@ from .catalog.model import Catalog
 from .cluster.hub import HubCluster
 from .cluster.kinds import Kind
 from .cluster.offer import Offer
+from .cluster.placement import read_placement
 from .cluster.reflector import NoEvents, SharedPods
-from .cluster.shared import shared_cluster
+from .cluster.shared import Sight, shared_cluster
 from .cluster.sources import DeniedError
 from .cluster.watch import Health
 from .config import OWN_NAMESPACES
@@ -80,14 +82,17 @@ class ClusterSpawner(RequestSpawner):
 
     @property
     def _cluster(self) -> HubCluster:
+        return shared_cluster(self.api.api_client, self._catalog, self._sight)
+
+    @cached_property
+    def _sight(self) -> Sight:
         teams = (team.namespace for team in self._catalog.teams.values())
-        return shared_cluster(
-            self.api.api_client,
-            self._catalog,
-            namespaces=[self._hub_namespace, *(name for name in teams if name)],
-            run_namespaces=self.run_namespaces,
+        return Sight(
+            namespaces=(self._hub_namespace, *(name for name in teams if name)),
+            run_namespaces=tuple(self.run_namespaces),
             start_log=self.start_log,
             prepuller=(self.prepuller_url, self.prepuller_token),
+            placement=read_placement(self.node_selector, self.tolerations),
         )
 
     def _namespace_of(self, team: str | None) -> str:

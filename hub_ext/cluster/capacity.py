@@ -54,8 +54,8 @@ UNKNOWN = Availability(supply=Supply.UNKNOWN)
 def pool_nodes(nodes: Iterable[Node], pool: Pool | None, asked: Resources) -> tuple[Node, ...]:
     """Give the nodes where a workspace of a pool may be placed, whatever is free there.
 
-    Without a pool the hub's own placement applies, which is not known here: every node without
-    a taint counts.
+    The pool is one to which the hub's own placement was added: see `placement`. Without either, every node
+    without a taint counts.
     """
     selector = pool.node_selector if pool else {}
     tolerations = pool.tolerations if pool else ()

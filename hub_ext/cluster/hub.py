@@ -31,6 +31,7 @@ from .bookings import Bookings
 from .kinds import Kind
 from .offer import Offer, Rules, View, judge
 from .phases import Milestones, note, split
+from .placement import ANYWHERE, Placement
 from .pods import Pod
 from .queueing import judge_end
 from .scheduling import has_failed
@@ -55,6 +56,7 @@ class HubCluster:
         *,
         starts: StartLog | None = None,
         metrics: Metrics | None = None,
+        placement: Placement = ANYWHERE,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self.watch = watch
@@ -63,7 +65,7 @@ class HubCluster:
         self.metrics = metrics
         self.clock = clock
         self.bookings = Bookings(watch.state, clock=clock, as_of=watch.as_of)
-        self.supplies = Supplies()
+        self.supplies = Supplies(placement)
 
     @property
     def state(self) -> ClusterState:
@@ -192,7 +194,8 @@ class Start:
         snapshot, events = cluster.watch.snapshot(), cluster.watch.events(pod.uid)
         # Looking at all nodes costs: it is only of use once the scheduler has found none.
         placed = pod.node or not has_failed(events)
-        place = Place() if placed else snapshot.place(pod.requests, self._workspace.pool)
+        pool = cluster.supplies.placement.of(self._workspace.pool)
+        place = Place() if placed else snapshot.place(pod.requests, pool)
         around = Around(
             now=cluster.clock(),
             node=snapshot.node_of(pod),

@@ -8,7 +8,7 @@ Shell: keeps what this process shares.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from ..prepuller_link import PrepullerLink
 from ..quota.demand import weights_of
 from .hub import HubCluster
 from .offer import Rules
+from .placement import ANYWHERE, Placement
 from .prepulled import Prepulled
 from .sources import sources
 from .state import ClusterState
@@ -30,40 +31,35 @@ _shared: tuple[asyncio.AbstractEventLoop, HubCluster] | None = None
 _asking: set[asyncio.Task[None]] = set()
 
 
-def shared_cluster(
-    api: ApiClient,
-    catalog: Catalog,
-    *,
-    namespaces: Iterable[str],
-    run_namespaces: Iterable[str] = (),
-    start_log: str = "",
-    prepuller: tuple[str, str] = ("", ""),
-) -> HubCluster:
-    """Give the hub's view of the cluster; the first who asks decides what it watches.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """What a hub's configuration says about its view of the cluster."""
 
-    Parameters
-    ----------
-    namespaces
-        Where workspaces are: the hub may list pods there.
-    run_namespaces
-        Where runs are that count too; what may not be seen there is not counted.
-    start_log
-        Path of the file that starts are kept in; empty for none.
-    prepuller
-        URL of the prepuller and a token that may use it; empty for none.
-    """
+    namespaces: tuple[str, ...]
+    """Where workspaces are: the hub may list pods there."""
+    run_namespaces: tuple[str, ...] = ()
+    """Where runs are that count too; what may not be seen there is not counted."""
+    start_log: str = ""
+    """Path of the file that starts are kept in; empty for none."""
+    prepuller: tuple[str, str] = ("", "")
+    """URL of the prepuller and a token that may use it; empty for none."""
+    placement: Placement = ANYWHERE
+
+
+def shared_cluster(api: ApiClient, catalog: Catalog, sight: Sight) -> HubCluster:
+    """Give the hub's view of the cluster; the first who asks decides what it watches."""
     global _shared  # noqa: PLW0603 - one per process is the point
     loop = asyncio.get_running_loop()
     if _shared is None or _shared[0] is not loop:
         weights = weights_of(catalog)
-        watched = sources(api, namespaces, run_namespaces)
+        watched = sources(api, sight.namespaces, sight.run_namespaces)
         watch = ClusterWatch(ClusterState(weights), watched, told=shared_metrics().show_watch)
         rules = Rules(catalog=catalog, weights=weights)
-        log = StartLog(Path(start_log)) if start_log else StartLog()
-        cluster = HubCluster(watch, rules, starts=log, metrics=shared_metrics())
+        log = StartLog(Path(sight.start_log)) if sight.start_log else StartLog()
+        cluster = HubCluster(watch, rules, starts=log, metrics=shared_metrics(), placement=sight.placement)
         shared_metrics().promised.set_function(lambda: len(cluster.bookings.promised()))
         _shared = loop, cluster
-        _ask_prepuller(cluster, *prepuller)
+        _ask_prepuller(cluster, *sight.prepuller)
     return _shared[1]
 
 

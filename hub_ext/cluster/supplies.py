@@ -17,6 +17,7 @@ from ..names import ImageReference
 from ..quota.arithmetic import NOTHING, Resources
 from .capacity import UNKNOWN, Availability, Candidates
 from .nodes import Node
+from .placement import ANYWHERE, Placement
 from .prepulled import Prepulled
 from .snapshot import Snapshot, of_kubernetes
 from .warmth import NOT_SEEN, Warmth, warmth_of
@@ -31,7 +32,8 @@ FRESH_IMAGES: Final = timedelta(seconds=10)
 class Supplies:
     """Answers of late, by pool and what is asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, placement: Placement = ANYWHERE) -> None:
+        self.placement = placement
         self.prepulled: Prepulled | None = None
         """What the prepuller says is warm; None where there is none, so that the nodes' lists count."""
         self._nodes: object = None
@@ -77,7 +79,8 @@ class Supplies:
             self._nodes, self._counted = snapshot.nodes, {}
         if kind not in self._counted:
             asked = kind[1]
-            self._counted[kind] = _Counted(of_kubernetes(asked), snapshot.candidates(asked, pool))
+            where = snapshot.candidates(asked, self.placement.of(pool))
+            self._counted[kind] = _Counted(of_kubernetes(asked), where)
         return self._counted[kind]
 
 

@@ -19,6 +19,7 @@ from hub_ext.cluster.nodes import (
     stale_whole_cards,
     untolerated,
 )
+from hub_ext.cluster.placement import read_placement
 from hub_ext.cluster.snapshot import Snapshot
 from hub_ext.cluster.state import ClusterState
 from hub_ext.cluster.supplies import Supplies
@@ -294,3 +295,38 @@ def test_answers_are_shared_for_a_second_and_nodes_until_one_changes() -> None:
     assert free(1.0) == 3
     state.put(Kind.NODES, make_node("n2", labels={"pool": "gpu"}, allocatable={GPU: "2"}), NOW)
     assert free(2.0) == 5
+
+
+DEDICATED = {"key": "hub.jupyter.org/dedicated", "value": "user", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("selector", "tolerations", "supply"),
+    [
+        ({}, [], Supply.NO_NODE),
+        ({}, [{"operator": "Equal", **DEDICATED}], Supply.FREE),
+        ({}, {"users": {"key": "hub.jupyter.org/dedicated", "operator": "Exists"}}, Supply.FREE),
+        ({}, [{"operator": "Equal", **DEDICATED, "value": "core"}], Supply.NO_NODE),
+        ({"zone": "a"}, [{"operator": "Exists"}], Supply.FREE),
+        ({"zone": "b"}, [{"operator": "Exists"}], Supply.NO_NODE),
+        ({"pool": "cpu"}, [{"operator": "Exists"}], Supply.FREE),
+    ],
+)
+def test_where_the_hub_puts_all_its_pods_counts_beside_the_pool(
+    selector: dict[str, str], tolerations: Any, supply: Supply
+) -> None:
+    state = ClusterState(Weights(by_pool={}, by_resource={}))
+    state.seen(Kind.NODES)
+    node = make_node(labels={"pool": "gpu", "zone": "a"}, allocatable={GPU: "4"}, taints=[DEDICATED])
+    state.put(Kind.NODES, node, NOW)
+    supplies = Supplies(read_placement(selector, tolerations))
+    found = supplies.of(state.snapshot(NOW), Resources({GPU: 1}), pool(nodeSelector={"pool": "gpu"}), "gpu")
+    assert found.supply is supply
+
+
+def test_without_a_pool_the_hubs_placement_is_all_there_is() -> None:
+    placement = read_placement({"zone": "a"}, [DEDICATED])
+    made = placement.of(None)
+    assert made is not None
+    assert (made.node_selector, len(made.tolerations)) == ({"zone": "a"}, 1)
+    assert read_placement({}, ["not a toleration"]).of(None) is None

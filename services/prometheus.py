@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 import math
 import ssl
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Generator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final, Self
 
 import httpx
@@ -35,6 +36,37 @@ class Sample:
     """That the query was evaluated for, not when it was measured: ask for ``timestamp(…)`` to know that."""
 
 
+class FileToken(httpx.Auth):
+    """A bearer token in a file that is read for every request: mounted tokens are renewed now and then."""
+
+    def __init__(self, path: Path) -> None:
+        """Take a file.
+
+        Raises
+        ------
+        PrometheusError
+            It cannot be read, or is empty.
+        """
+        self._path = path
+        self._read()
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """Sign a request; raises `PrometheusError` where there is no token to do it with."""
+        request.headers["Authorization"] = f"Bearer {self._read()}"
+        yield request
+
+    def _read(self) -> str:
+        try:
+            token = self._path.read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise PrometheusError(
+                f"the file with the token cannot be read: {self._path}: {error!r}"
+            ) from None
+        if not token:
+            raise PrometheusError(f"the file with the token is empty: {self._path}")
+        return token
+
+
 class Prometheus:
     """A client of one server. Use it in ``async with``, or call `close`."""
 
@@ -42,8 +74,8 @@ class Prometheus:
         self,
         url: str,
         *,
-        token: str = "",
-        ca_file: str = "",
+        token_file: Path | None = None,
+        ca_file: Path | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         """Make a client.
@@ -52,8 +84,8 @@ class Prometheus:
         ----------
         url
             Of the server, with the prefix that it may have: ``https://monitoring.example.com/prometheus``.
-        token
-            Sent as a bearer token where it is not empty.
+        token_file
+            Holds a bearer token.
         ca_file
             Certificates to trust in place of the usual ones.
         transport
@@ -61,7 +93,7 @@ class Prometheus:
         """
         self._client = httpx.AsyncClient(
             base_url=url.rstrip("/") + "/",
-            headers={"Authorization": f"Bearer {token}"} if token else {},
+            auth=FileToken(token_file) if token_file else None,
             timeout=TIMEOUT,
             transport=transport,
             trust_env=False,
@@ -109,8 +141,13 @@ def quoted_any(texts: Collection[str]) -> str:
     return quoted("|".join(text.translate(_MEANING) for text in texts))
 
 
-def _trust(ca_file: str) -> ssl.SSLContext | bool:
-    return ssl.create_default_context(cafile=ca_file) if ca_file else True
+def _trust(ca_file: Path | None) -> ssl.SSLContext | bool:
+    if ca_file is None:
+        return True
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:
+        raise PrometheusError(f"the certificates cannot be read: {ca_file}: {error!r}") from None
 
 
 def _data(response: httpx.Response) -> Mapping[str, Any]:
@@ -126,8 +163,8 @@ def _data(response: httpx.Response) -> Mapping[str, Any]:
         raise PrometheusError(str(body.get("error", ""))[:300], status=response.status_code)
     if warnings:
         raise PrometheusError(f"the answer is not whole: {'; '.join(map(str, warnings))[:300]}")
-    data: Mapping[str, Any] = body.get("data") or {}
-    return data
+    data = body.get("data")
+    return data if isinstance(data, dict) else {}
 
 
 def _samples(data: Mapping[str, Any]) -> tuple[Sample, ...]:
@@ -136,8 +173,8 @@ def _samples(data: Mapping[str, Any]) -> tuple[Sample, ...]:
         if kind == "scalar":
             return (_sample({}, *result),)  # type: ignore[misc]
         if kind == "vector" and isinstance(result, list):
-            return tuple(_sample(one["metric"], *one["value"]) for one in result)
-    except (KeyError, TypeError, ValueError) as error:
+            return tuple(_sample(dict(one["metric"]), *one["value"]) for one in result)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise PrometheusError(f"a sample that cannot be read: {error!r}") from error
     raise PrometheusError(f"the expression gives a {kind}, not a vector or a number")
 

@@ -5,16 +5,15 @@ Shell: owns connections.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import timedelta
 from typing import Any
 
 import yaml
 from tornado.web import RequestHandler
 
+from hub_ext.cluster.watch import utc_now
 from hub_ext.errors import WorkspaceError
 
 from ..base import CatalogFile, Loop, Service
@@ -33,13 +32,6 @@ from .record import Recorder
 from .settings import ACCOUNT_NAMESPACE, CullerSettings, Notify
 from .stopping import Stopper
 
-CATALOG_ENV = "GPU_WORKSPACES_CATALOG"
-
-
-def utc_now() -> datetime:
-    """Read the clock."""
-    return datetime.now(UTC)
-
 
 class IdleCuller(Service[CullerSettings]):
     """Take back GPUs that nobody uses, and never anybody's work."""
@@ -54,8 +46,7 @@ class IdleCuller(Service[CullerSettings]):
 
     async def open(self, stack: AsyncExitStack) -> None:
         settings = self.settings
-        path = settings.catalog or (Path(named) if (named := os.environ.get(CATALOG_ENV)) else None)
-        self._catalog = CatalogFile(path) if path else None
+        self._catalog = CatalogFile(settings.catalog) if settings.catalog else None
         kube = await stack.enter_async_context(await Kube.connect()) if settings.kubernetes else None
         observer = Observer(
             self.hub,
@@ -105,9 +96,7 @@ class IdleCuller(Service[CullerSettings]):
         settings = self.settings.prometheus
         if settings is None:
             return None
-        token = settings.token_file.read_text(encoding="utf-8").strip() if settings.token_file else ""
-        ca_file = str(settings.ca_file) if settings.ca_file else ""
-        prometheus = Prometheus(settings.url, token=token, ca_file=ca_file)
+        prometheus = Prometheus(settings.url, token_file=settings.token_file, ca_file=settings.ca_file)
         return Meter(
             await stack.enter_async_context(prometheus),
             namespaces=self._namespaces(),

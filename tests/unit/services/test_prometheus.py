@@ -63,6 +63,15 @@ async def test_a_server_that_is_down_is_an_error_of_ours(fake, prometheus, down)
             "cannot be read",
         ),
         ({"status": "success", "data": None}, "None"),
+        ({"status": "success", "data": ["vector"]}, "None"),
+        (
+            {
+                "status": "success",
+                "data": {"resultType": "vector", "result": [{"metric": 7, "value": [1, "2"]}]},
+            },
+            "cannot be read",
+        ),
+        ({"status": "success", "data": {"resultType": "scalar", "result": [1e300, "2"]}}, "cannot be read"),
         ([], "none of Prometheus"),
     ],
 )
@@ -78,6 +87,40 @@ async def test_a_number_is_one_sample():
     transport = httpx.MockTransport(lambda _: httpx.Response(200, json=body))
     async with Prometheus("http://x/prefix/", transport=transport) as client:
         assert [sample.value for sample in await client.query("2")] == [2.0]
+
+
+async def test_a_token_that_is_renewed_is_sent_as_it_is_now(fake, tmp_path):
+    file, sent = tmp_path / "token", []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request.headers["Authorization"])
+        return fake.answer(request)
+
+    file.write_text("first\n")
+    async with Prometheus(fake.URL, token_file=file, transport=httpx.MockTransport(answer)) as client:
+        await client.query("up")
+        file.write_text("second\n")
+        await client.query("up")
+        file.unlink()
+        with pytest.raises(PrometheusError, match=r"cannot be read: .*token"):
+            await client.query("up")
+    assert sent == ["Bearer first", "Bearer second"]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\xff\n"])
+def test_a_token_that_is_none_is_named_at_once(tmp_path, content):
+    file = tmp_path / "token"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(PrometheusError, match=str(file)):
+        Prometheus("http://x", token_file=file)
+
+
+def test_certificates_that_are_none_are_named_at_once(tmp_path):
+    file = tmp_path / "ca.crt"
+    file.write_text("none")
+    with pytest.raises(PrometheusError, match=str(file)):
+        Prometheus("http://x", ca_file=file)
 
 
 @given(st.text())

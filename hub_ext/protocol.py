@@ -34,7 +34,11 @@ Line = Annotated[str, StringConstraints(max_length=1024)]
 Share = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 """A part of one: of one processor (may be above 1), or of one GPU."""
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Bytes = Annotated[int, Field(ge=0)]
+Passed = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+"""Seconds for which something has been so; more than a lifetime is made up, and no date lies so far back."""
+Bytes = Annotated[int, Field(ge=0, lt=2**63)]
+Name = Annotated[str, StringConstraints(max_length=255)]
+"""Of a server: as long as a hub lets it be."""
 
 
 class Message(BaseModel):
@@ -75,10 +79,10 @@ class Process(Message):
     """Of one processor; None for a process that was not there at the start of the window."""
     io_bytes: Bytes | None = None
     """Read and written in the window, as ``/proc/PID/io`` counts them (rchar and wchar)."""
-    started_seconds_ago: Seconds | None = None
     gpu_memory_bytes: Bytes | None = None
     """None where it uses no GPU or attribution is not trusted."""
     gpu: Share | None = None
+    """Of the card that it uses most; None as above."""
     foreground: bool = False
     """In the foreground process group of its terminal, and not the shell itself."""
 
@@ -93,14 +97,14 @@ class Kernel(Message):
     """Of the notebook that it belongs to, where there is one."""
     state: Word
     """``busy``, ``idle``, ``starting``, …, as Jupyter says it."""
-    state_seconds: Seconds | None = None
+    state_seconds: Passed | None = None
     """How long it has been so."""
     connections: int | None = Field(default=None, ge=0)
     """Clients; None where unknown."""
     waits_for_input: bool | None = None
     """It is busy only because of `input()` or a debugger's prompt."""
     cpu: Share | None = None
-    """Of its whole process tree; None where it could not be measured."""
+    """Of its whole process tree, however many processes are listed; None where it could not be measured."""
 
 
 class Terminal(Message):
@@ -109,9 +113,7 @@ class Terminal(Message):
     name: Word
     foreground: Word = ""
     """Command in the foreground, empty while the shell waits for one."""
-    background: int = Field(default=0, ge=0)
-    """Jobs that it has in the background."""
-    quiet_seconds: Seconds | None = None
+    quiet_seconds: Passed | None = None
     """Since anything was written to or read from it."""
     cpu: Share | None = None
     """Of its whole process tree, without the shell."""
@@ -125,8 +127,6 @@ class Gpu(Message):
     """By the pod's own processes, the largest sample of the window; None where it cannot be told."""
     memory_bytes: Bytes | None = None
     """Held by the pod's own processes. Holding memory is not work."""
-    processes: int | None = Field(default=None, ge=0)
-    """Own processes that hold the GPU."""
 
 
 class Attribution(StrEnum):
@@ -161,7 +161,7 @@ class Report(Message):
     """What the agent sees in one workspace."""
 
     v: Literal[1] = 1
-    server: Word = ""
+    server: Name = ""
     """Name of the server, empty for the default one (``JUPYTERHUB_SERVER_NAME``)."""
     agent: Word
     """Drawn at random when the agent starts: tells a new run from an old one."""
@@ -169,34 +169,32 @@ class Report(Message):
     """Counts up with each report of this run."""
     sent: AwareDatetime
     """By the pod's clock."""
-    window_seconds: Seconds
+    window_seconds: Passed
     """How long processes and GPUs were watched for this report; 0 in the first one."""
     complete: bool = True
     """False where a part could not be read: then silence says nothing."""
     processes: Annotated[tuple[Process, ...], Field(max_length=256)] = ()
     """The ones that used most; the server's own need not be listed."""
-    more_processes: int = Field(default=0, ge=0)
-    """How many were left out."""
     kernels: Annotated[tuple[Kernel, ...], Field(max_length=64)] = ()
     terminals: Annotated[tuple[Terminal, ...], Field(max_length=64)] = ()
     gpus: Annotated[tuple[Gpu, ...], Field(max_length=64)] = ()
     self_test: SelfTest
     documents: Annotated[tuple[Document, ...], Field(max_length=256)] | None = None
     """Unsaved ones; None where no JupyterLab is open that could tell."""
-    input_seconds: Seconds | None = None
+    input_seconds: Passed | None = None
     """Since the user last typed or clicked in JupyterLab; None where nobody ever did."""
 
 
 class Keep(Message):
     """The user wants to keep the server."""
 
-    server: Word = ""
+    server: Name = ""
 
 
 class Stop(Message):
     """The user wants to stop the server now; after `save`, once the documents are saved."""
 
-    server: Word = ""
+    server: Name = ""
     save: bool = True
 
 
@@ -210,7 +208,7 @@ class Unsaved(Message):
 class Saved(Message):
     """What became of the documents that `Answer.save` asked to save."""
 
-    server: Word = ""
+    server: Name = ""
     save: Word
     """`SaveRequest.id` that this answers."""
     saved: Annotated[tuple[Line, ...], Field(max_length=256)] = ()
@@ -301,10 +299,8 @@ class Answer(Message):
     """By the culler's clock."""
     seconds_left: Seconds | None = None
     """Until the deadline; None where none is set or its clock stands still."""
-    warn_seconds: tuple[int, ...] = ()
-    """How long before the deadline users are warned, longest first."""
     stage: int = 0
-    """How many of these warnings are due; 0 while none is."""
+    """How many warnings are due; 0 while none is."""
     lost: tuple[Line, ...] = ()
     """What cannot be saved, as sentences."""
     buttons: tuple[Button, ...] = ()

@@ -10,17 +10,17 @@ from datetime import datetime, timedelta
 
 from hub_ext.protocol import Attribution
 
-from .facts import AgentFacts, Facts, KernelFacts
+from .facts import AgentFacts, Facts, KernelFacts, Work
 from .limits import Limits
 from .policy import Thresholds
 from .reasons import Reason
-from .signal import Signal, Source, Value
+from .signal import Signal, Source, Value, is_old
 
 
 def agent_signals(facts: Facts, limits: Limits, thresholds: Thresholds) -> tuple[Signal, Signal]:
     """Judge what the workspace says about its work and about its user."""
     agent = facts.agent
-    if agent is None or facts.at - agent.at > thresholds.stale_after:
+    if agent is None or is_old(agent.at, facts.at, thresholds.stale_after):
         reason = Reason.NO_AGENT if agent is None else Reason.AGENT_SILENT
         at = agent.at if agent else None
         return (
@@ -43,7 +43,11 @@ def _work_signal(agent: AgentFacts, limits: Limits, thresholds: Thresholds) -> S
     waiting = [one for one in agent.kernels if one.state != "idle"]
     if waiting:
         return say(Value.IDLE, Reason.KERNEL_WAITS, waiting[0].name)
-    return say(Value.IDLE, Reason.NOTHING_RUNS, since=agent.at - timedelta(seconds=agent.window_seconds))
+    since = agent.at - timedelta(seconds=agent.window_seconds)
+    holding = max(agent.work, key=lambda one: one.gpu_memory or 0, default=None)
+    if holding is not None and holding.gpu_memory:
+        return say(Value.IDLE, Reason.MEMORY_HELD, _name(holding, agent), since)
+    return say(Value.IDLE, Reason.NOTHING_RUNS, since=since)
 
 
 def _at_work(agent: AgentFacts, limits: Limits, thresholds: Thresholds) -> Iterator[tuple[Reason, str]]:
@@ -51,12 +55,12 @@ def _at_work(agent: AgentFacts, limits: Limits, thresholds: Thresholds) -> Itera
     if agent.attribution is Attribution.TRUSTED and any(
         use is not None and use >= thresholds.gpu for use in agent.gpu_use.values()
     ):
-        yield Reason.GPU_ACTIVE, ""
-    names = {one.id: one.name for one in agent.kernels}
+        user = max(agent.work, key=lambda one: one.gpu or 0, default=None)
+        yield Reason.GPU_ACTIVE, _name(user, agent) if user and user.gpu else ""
     for one in agent.work:
         if (one.cpu or 0) >= thresholds.process_cpu or (one.io_rate or 0) >= thresholds.io_bytes:
-            reason = _BY_ORIGIN.get(one.origin, Reason.PROCESS_RUNS)
-            yield reason, names.get(one.owner) or one.command
+            reason = Reason.BACKGROUND_RUNS if one.background else _BY_ORIGIN.get(one.origin)
+            yield reason or Reason.PROCESS_RUNS, _name(one, agent)
     for kernel in agent.kernels:
         if _runs(kernel, agent.window_seconds, limits.stuck_after):
             yield Reason.KERNEL_RUNS, kernel.name
@@ -64,6 +68,12 @@ def _at_work(agent: AgentFacts, limits: Limits, thresholds: Thresholds) -> Itera
         bound = limits.stuck_after if terminal.foreground else agent.window_seconds
         if terminal.quiet_seconds is not None and terminal.quiet_seconds < bound:
             yield Reason.TERMINAL_RUNS, terminal.foreground or terminal.name
+
+
+def _name(work: Work, agent: AgentFacts) -> str:
+    """Say what users know some processes by: their notebook, or else the busiest command."""
+    names = (one.name for one in agent.kernels if one.id == work.owner)
+    return next(names, "") or work.command
 
 
 def _runs(kernel: KernelFacts, window_seconds: float, stuck_after: float) -> bool:

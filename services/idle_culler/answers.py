@@ -74,7 +74,6 @@ def build_answer(outlook: Outlook, now: datetime) -> Answer:
         limit=verdict.limit,
         deadline=verdict.deadline,
         seconds_left=left,
-        warn_seconds=tuple(round(one) for one in verdict.warn_before),
         stage=stage,
         lost=LOST if stage else (),
         buttons=tuple(_buttons(outlook)),

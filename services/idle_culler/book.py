@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from hub_ext.catalog.model import Catalog
@@ -22,9 +22,6 @@ from .policy import Mode, Policy
 from .track import Track
 from .verdict import Pace, Verdict
 
-GAP: Final = 2.5
-"""Intervals that may pass between two looks: one pass may be lost."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
@@ -33,6 +30,16 @@ class Judged:
     facts: Facts
     verdict: Verdict
     limits: Limits
+
+
+NEVER: Final = datetime.max.replace(tzinfo=UTC)
+
+
+def _about(key: Key, judged: Judged) -> str:
+    """Give what a server is found by."""
+    pod, verdict = judged.facts.pod, judged.verdict
+    parts = (*key, verdict.told, verdict.reason, *((pod.profile, pod.team, pod.node) if pod else ()))
+    return "\n".join(parts).casefold()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,10 +68,16 @@ class Book:
         """Name the servers of a user that were judged."""
         return (key for key in self.judged if key[0] == user)
 
+    def find(self, word: str) -> list[Key]:
+        """Name the servers that were judged and are known by a word; those that end first stand first."""
+        word = word.strip().casefold()
+        found = [key for key, one in self.judged.items() if word in _about(key, one)]
+        return sorted(found, key=lambda key: (self.judged[key].verdict.deadline or NEVER, key))
+
     def look(self, key: Key, *, announces: bool) -> Verdict:
         """Judge a server as it is known now, and remember it."""
         facts = self.facts(key, self.observer.view.servers[key], self._pod(key))
-        limits = self.limits(facts.pod)
+        limits = self._limits(facts)
         verdict, track = self._judge(facts, limits, announces=announces)
         self.memory.tracks[key] = track
         self.judged[key] = Judged(facts=facts, verdict=verdict, limits=limits)
@@ -73,10 +86,10 @@ class Book:
     def look_again(self, key: Key, hub: HubFacts, pod: PodFacts | None) -> Verdict:
         """Judge a server by what was read anew, and remember nothing of it."""
         facts = self.facts(key, hub, pod if self.observer.sees_pods else PodFacts())
-        return self._judge(facts, self.limits(facts.pod), announces=False)[0]
+        return self._judge(facts, self._limits(facts), announces=False)[0]
 
     def _judge(self, facts: Facts, limits: Limits, *, announces: bool) -> tuple[Verdict, Track]:
-        pace = Pace(longest_gap=GAP * self.every.total_seconds(), acts=self.acts, announces=announces)
+        pace = Pace(every=self.every, acts=self.acts, announces=announces)
         track = self.memory.tracks.get(facts.key)
         return judge(facts, track, limits, self.policy.thresholds, pace=pace, now=facts.at)
 
@@ -100,12 +113,8 @@ class Book:
             return PodFacts()
         return (self.observer.view.pods or {}).get(key)
 
-    def limits(self, pod: PodFacts | None) -> Limits:
-        """Give what holds for a server; of one whose pod is not seen, nobody knows what holds."""
-        if pod is None:
-            return Limits(known=False)
-        profile = self.catalog.by_key.get((pod.profile, pod.version or 0)) if self.catalog else None
-        return self.policy.limits(pod, profile.session if profile else None, self.clock())
+    def _limits(self, facts: Facts) -> Limits:
+        return self.policy.limits(facts.pod, self.catalog, facts.at)
 
     def forget(self) -> None:
         """Drop what belongs to servers that do not run any more."""

@@ -92,7 +92,7 @@ def check(
     most = max(rules.at_least, int(rules.share * (pulse.servers + of_late)))
     if pulse.idle_stops + of_late <= most:
         return OPEN
-    since = since or now
+    since = min(since, now) if since else now
     if isinstance(rules.hold, timedelta) and now - since >= rules.hold:
         return Gate(allowance=max(0, most - of_late), since=since)
     return Gate(reason=Reason.TOO_MANY, since=since)

@@ -6,17 +6,18 @@ Pure: no clock, no network.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from hub_ext.protocol import State as Told
 
 from .facts import Facts
 from .reasons import Reason
+from .signal import is_old
 from .track import Saving, Track
 from .verdict import Action, Scene, Verdict
 
-PAGE_SECONDS: Final = 90.0
+PAGE: Final = timedelta(seconds=90)
 """A report of at most this age says whether a page is open; the agent itself knows which pages are gone."""
 SAVED_SECONDS: Final = 300.0
 """How long a save holds good for a stop that was put off."""
@@ -54,7 +55,7 @@ def has_page(facts: Facts, now: datetime) -> bool:
     agent = facts.agent
     if agent is None or agent.unsaved is None:
         return False
-    return (now - agent.at).total_seconds() <= PAGE_SECONDS
+    return not is_old(agent.at, now, PAGE)
 
 
 def _forget_old_save(scene: Scene, track: Track) -> Track:

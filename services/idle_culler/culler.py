@@ -94,7 +94,7 @@ class Culler:
         self._allowance = (self.gate.allowance or 0) - len(self._let_through)
         for key, verdict in verdicts.items():
             self._settle(key, verdict, in_pass=True)
-        self.tools.store.save(book.memory)
+        await self.tools.store.save(book.memory)
         self._show()
 
     def _look_at_all(self) -> list[tuple[Key, Verdict]]:
@@ -237,7 +237,7 @@ class Culler:
         else:
             self._newcomers.add(user)
 
-    def keep(self, key: Key) -> str:
+    async def keep(self, key: Key) -> str:
         """Keep a server for its user; returns why that may not be, or nothing."""
         book, outlook = self.book, self.outlook(key)
         refusal = keep_refusal(outlook)
@@ -248,17 +248,17 @@ class Culler:
         book.memory.tracks[key] = keep(outlook.track, book.clock(), seconds=seconds, extends_session=extends)
         self.tools.metrics.keeps.inc()
         note("kept", key, outlook.verdict.reason, keeps=outlook.track.keeps + 1, extends_session=extends)
-        self._after_wish(key)
+        await self._after_wish(key)
         return ""
 
-    def ask_stop(self, key: Key, *, by: str, save: bool) -> None:
+    async def ask_stop(self, key: Key, *, by: str, save: bool) -> None:
         """Stop a server because somebody wants it; also where nothing is stopped by itself."""
         tracks = self.book.memory.tracks
         tracks[key] = replace(tracks[key], stop_by=by, stop_save=save, saving=None)
         note("stop-asked", key, Reason.ADMIN_ASKED if by == "admin" else Reason.USER_ASKED, save=save)
-        self._after_wish(key)
+        await self._after_wish(key)
 
-    def saved(self, key: Key, save: str, failed: tuple[str, ...]) -> None:
+    async def saved(self, key: Key, save: str, failed: tuple[str, ...]) -> None:
         """Note what became of a save that was asked for."""
         track = self.book.memory.tracks[key]
         if track.saving is None or track.saving.id != save:
@@ -266,7 +266,7 @@ class Culler:
         done = replace(track.saving, done=self.book.clock(), failed=failed)
         self.book.memory.tracks[key] = replace(track, saving=done)
         note("saved", key, self.book.judged[key].verdict.reason, failed=len(failed))
-        self._after_wish(key)
+        await self._after_wish(key)
 
     def release(self, *, by: str) -> None:
         """Let idle servers be stopped for a while although the breaker would hold them."""
@@ -274,9 +274,11 @@ class Culler:
         self.gate = OPEN
         audit.info("audit: action=released by=%r until=%s", by, self._released_until.isoformat())
 
-    def _after_wish(self, key: Key) -> None:
-        self._settle(key, self.book.look(key, announces=False), in_pass=False)
-        self.tools.store.save(self.book.memory)
+    async def _after_wish(self, key: Key) -> None:
+        """Write a wish down, then do it: nobody has to repeat it after a restart."""
+        await self.tools.store.save(self.book.memory)
+        if key in self.book.observer.view.servers:
+            self._settle(key, self.book.look(key, announces=False), in_pass=False)
 
     def outlook(self, key: Key) -> Outlook:
         """Say how things stand with a server that was judged."""
@@ -315,7 +317,7 @@ class Culler:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self.tools.store.save(self.book.memory)
+        await self.tools.store.save(self.book.memory)
         await self.tools.notifier.close()
 
 

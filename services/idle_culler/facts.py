@@ -26,6 +26,8 @@ CONFIG: Final = ConfigDict(
 Moment = Annotated[datetime, AfterValidator(in_utc)]
 """A time without zone is UTC: what hubs mean by it."""
 Number = Annotated[float, Field(allow_inf_nan=False)]
+Length = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+"""Seconds that have passed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +127,12 @@ class Work:
     """Of one processor."""
     io_rate: Number | None = None
     """Bytes per second."""
+    gpu: Number | None = None
+    """Of the card that one of them uses most; None where that is not told by process."""
+    gpu_memory: int | None = None
+    """Bytes that they hold of GPUs."""
+    background: bool = False
+    """The busiest of them is in the background of a terminal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

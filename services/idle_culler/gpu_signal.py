@@ -14,7 +14,7 @@ from .facts import Facts, GpuFacts, GpuReading
 from .limits import GpuKind, gpu_kind
 from .policy import Thresholds
 from .reasons import Reason
-from .signal import Signal, Source, Value, window_start
+from .signal import Signal, Source, Value, is_old, window_start
 
 CONTRADICTION: Final = 0.5
 """Where one of two meters of a card shows nothing and the other more than this, one of them is broken."""
@@ -27,7 +27,7 @@ def gpu_signal(facts: Facts, thresholds: Thresholds) -> Signal:
     readings = facts.gpu
     if facts.pod is None:
         return Signal(source=Source.GPU, value=Value.UNKNOWN, reason=Reason.NO_POD)
-    if readings is None or facts.at - readings.at > thresholds.stale_after:
+    if readings is None or is_old(readings.at, facts.at, thresholds.stale_after):
         return Signal(source=Source.GPU, value=Value.UNKNOWN, reason=Reason.NO_METRICS)
     asked = sum(facts.pod.devices.values())
     judged = [judge_gpu(one, thresholds) for one in readings.gpus]

@@ -52,7 +52,7 @@ class _Knows:
         return build_answer(culler.outlook(key), culler.book.clock())
 
     def cards(self, keys: list[Key]) -> list[Card]:
-        return [build_card(self._shown(key)) for key in sorted(keys)]
+        return [build_card(self._shown(key)) for key in keys]
 
     def _shown(self, key: Key) -> Shown:
         judged = self.culler.book.judged[key]
@@ -124,9 +124,9 @@ class TakeReport(_Call):
 class KeepServer(_Call):
     """The user keeps a server."""
 
-    def post(self) -> None:
+    async def post(self) -> None:
         key = self.own(self.read(Keep).server)
-        refusal = self.culler.keep(key)
+        refusal = await self.culler.keep(key)
         if refusal:
             raise HTTPError(HTTPStatus.CONFLICT, "%s", refusal)
         self.tell(key)
@@ -135,20 +135,20 @@ class KeepServer(_Call):
 class StopServer(_Call):
     """The user stops a server."""
 
-    def post(self) -> None:
+    async def post(self) -> None:
         wish = self.read(Stop)
         key = self.own(wish.server)
-        self.culler.ask_stop(key, by="user", save=wish.save)
+        await self.culler.ask_stop(key, by="user", save=wish.save)
         self.tell(key)
 
 
 class TakeSaved(_Call):
     """A workspace says what became of a save."""
 
-    def post(self) -> None:
+    async def post(self) -> None:
         said = self.read(Saved)
         key = self.own(said.server)
-        self.culler.saved(key, said.save, tuple(one.path for one in said.failed))
+        await self.culler.saved(key, said.save, tuple(one.path for one in said.failed))
         self.tell(key)
 
 
@@ -180,13 +180,13 @@ class AdminStop(BaseModel):
 class StopAnyServer(_Call):
     """An admin stops a server, after a save where a page is open."""
 
-    def post(self) -> None:
+    async def post(self) -> None:
         self.need_admin()
         wish = self.read(AdminStop)
         key = wish.user, wish.server
         if key not in self.culler.book.judged:
             raise HTTPError(HTTPStatus.NOT_FOUND, "there is no such server")
-        self.culler.ask_stop(key, by="admin", save=True)
+        await self.culler.ask_stop(key, by="admin", save=True)
         self.tell(key)
 
 
@@ -206,11 +206,15 @@ class OwnPage(_Knows, Page):
         culler = self.culler
         self.show(
             "own.html",
-            cards=self.cards(list(culler.book.keys_of(self.user))),
-            acts=culler.book.acts,
+            cards=self.cards(sorted(culler.book.keys_of(self.user))),
+            notice="" if culler.book.acts else sentence(Reason.OBSERVE_ONLY),
             is_admin=self.is_admin,
             acts_of=Act,
         )
+
+
+ROWS: Final = 200
+"""Servers that a page shows at once: what somebody looks for among more of them is found by a word."""
 
 
 class AllPage(_Knows, Page):
@@ -218,11 +222,14 @@ class AllPage(_Knows, Page):
 
     def get(self) -> None:
         self.need_admin()
-        culler = self.culler
-        blocked = culler.gate.reason
+        culler, word = self.culler, self.get_query_argument("find", "")
+        blocked, found = culler.gate.reason, culler.book.find(word)
         self.show(
             "all.html",
-            cards=self.cards(list(culler.book.judged)),
+            cards=self.cards(found[:ROWS]),
+            found=len(found),
+            running=len(culler.book.judged),
+            find=word,
             acts=culler.book.acts,
             blocked=sentence(blocked) if blocked else "",
             can_release=blocked in {Reason.TOO_MANY, Reason.TOO_LITTLE_KNOWN},

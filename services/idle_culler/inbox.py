@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from hub_ext.protocol import Report
 
@@ -15,6 +16,8 @@ from .facts import AgentFacts
 from .reports import reduce_report
 
 Key = tuple[str, str]
+MOST: Final = 100
+"""Servers of one user: their names are the user's word until the next list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +35,15 @@ class Inbox:
         self._letters: dict[Key, _Letter] = {}
 
     def put(self, user: str, report: Report, received: datetime) -> None:
-        """Take a report; one that is older than what is here, by its own count, is left out."""
+        """Take a report.
+
+        One that is older than what is here, by its own count, is left out, and so are those of more servers
+        than anybody has.
+        """
         key = user, report.server
         last = self._letters.get(key)
+        if last is None and sum(one[0] == user for one in self._letters) >= MOST:
+            return
         if last is not None and last.agent == report.agent and report.number <= last.number:
             return
         self._letters[key] = _Letter(

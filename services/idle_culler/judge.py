@@ -24,7 +24,7 @@ from .policy import Thresholds
 from .reasons import Reason
 from .signal import Value
 from .signals import read_signals
-from .track import Track, advance, wait_for_warning
+from .track import Track, advance, set_right, wait_for_warning
 from .verdict import Action, Pace, Scene, Verdict
 
 Judged = tuple[Verdict, Track]
@@ -42,6 +42,7 @@ def judge(
     """
     if track is None or track.started != facts.hub.started:
         track = Track(user=facts.user, server=facts.server, started=facts.hub.started)
+    track = set_right(track, now)
     if track.pretended and pace.acts:
         track = replace(track, pretended=False, idle_warned=0, session_warned=(), saving=None)
     signals = read_signals(facts, limits, thresholds)
@@ -111,7 +112,6 @@ def _follow(scene: Scene, track: Track, limit: Limit, left: float) -> Judged:
         deadline=scene.now + timedelta(seconds=max(0.0, left)),
         seconds_left=max(0.0, left),
         stage=given,
-        warn_before=warnings,
     ), track
 
 

@@ -7,9 +7,11 @@ Shell: reads and writes a file.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -43,6 +45,8 @@ class Store:
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._written = b""
+        self._pen = ThreadPoolExecutor(max_workers=1, thread_name_prefix="state")
+        """One, so that saves follow each other, whatever becomes of those who wait for them."""
 
     def load(self) -> Memory:
         """Read the file; without one there is nothing to remember."""
@@ -50,34 +54,49 @@ class Store:
             return Memory()
         try:
             return _read(json.loads(self._path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             aside = self._path.with_name(f"{self._path.name}.unreadable")
             self._path.replace(aside)
             log.error("state not read, all clocks begin anew: aside=%s error=%r", aside, error)
             return Memory()
 
-    def save(self, memory: Memory) -> None:
-        """Write the file as a whole or not at all; what cannot be written now is written next time."""
+    async def save(self, memory: Memory) -> None:
+        """Write what is remembered at this moment, as a whole or not at all.
+
+        What cannot be written now is written next time.
+        """
         if self._path is None:
             return
-        tracks = TRACKS.dump_python(tuple(memory.tracks.values()), mode="json", by_alias=True)
-        stopped = _MOMENTS.dump_python(tuple(memory.stopped), mode="json")
-        held = memory.held_since.isoformat() if memory.held_since else None
-        data = {"format": FORMAT, "tracks": tracks, "stopped": stopped, "heldSince": held}
-        text = json.dumps(data).encode()
+        snapshot = Memory(
+            tracks=dict(memory.tracks), stopped=list(memory.stopped), held_since=memory.held_since
+        )
+        await asyncio.get_running_loop().run_in_executor(self._pen, self._write, self._path, snapshot)
+
+    def _write(self, path: Path, memory: Memory) -> None:
+        text = _text(memory)
         if text == self._written:
             return
-        part = self._path.with_name(f"{self._path.name}.part")
+        part = path.with_name(f"{path.name}.part")
         try:
             with part.open("wb") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            part.replace(self._path)
+            part.replace(path)
         except OSError as error:
-            log.error("state not written: path=%s error=%s", self._path, error)
+            log.error("state not written: path=%s error=%s", path, error)
             return
         self._written = text
+
+
+def _text(memory: Memory) -> bytes:
+    data = {
+        "format": FORMAT,
+        "tracks": TRACKS.dump_python(tuple(memory.tracks.values()), mode="json", by_alias=True),
+        "stopped": _MOMENTS.dump_python(tuple(memory.stopped), mode="json"),
+        "heldSince": memory.held_since.isoformat() if memory.held_since else None,
+    }
+    return json.dumps(data).encode()
 
 
 def _read(data: Any) -> Memory:

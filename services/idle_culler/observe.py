@@ -31,6 +31,7 @@ from ..hub import Hub, Server, State, User
 from ..kube import Kube, api_path
 from .facts import HubFacts, PodFacts
 from .measure import Meter, Metrics
+from .signal import is_due_again, is_old
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +100,7 @@ class Observer:
             Users to read by themselves, where it is not yet time to list all.
         """
         view, now = self.view, self._clock()
-        is_due = view.listed is None or now - view.listed >= self._list_hub_every
+        is_due = view.listed is None or is_due_again(view.listed, now, self._list_hub_every)
         try:
             await (self._list(now) if is_due else self._read(newcomers))
         except HubError as error:
@@ -137,7 +138,7 @@ class Observer:
         """Give metrics of late; many that ask at once cause one round of questions."""
         async with self._asking:
             found = self.view.metrics
-            if found is None or self._clock() - found.at > no_older_than:
+            if found is None or is_old(found.at, self._clock(), no_older_than):
                 await self._measure()
         return self.view.metrics
 

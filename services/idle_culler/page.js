@@ -21,26 +21,30 @@
     said.hidden = !text;
   };
 
-  const filter = () => {
-    const word = (document.getElementById("find")?.value || "").toLowerCase();
-    for (const row of live.querySelectorAll("tbody tr")) {
-      row.hidden = !row.textContent.toLowerCase().includes(word);
-    }
+  let typing = 0;
+  const find = () => {
+    const address = new URL(location.href);
+    address.searchParams.set("find", document.getElementById("find").value);
+    history.replaceState(null, "", address);
+    clearTimeout(typing);
+    typing = setTimeout(refresh, 250);
   };
 
+  const name = (one) => JSON.stringify([one.tagName, one.dataset]);
+  const alike = (one) => [...live.querySelectorAll("a, button, summary")].filter((other) => name(other) === one);
+
   async function refresh() {
+    const asked = location.href;
     try {
-      const answer = await fetch(location.href, { headers: { Accept: "text/html", "X-XSRFToken": xsrf } });
-      if (!answer.ok || answer.redirected) return;
+      const answer = await fetch(asked, { headers: { Accept: "text/html", "X-XSRFToken": xsrf } });
+      if (!answer.ok || answer.redirected || asked !== location.href) return;
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("live");
-      const word = document.getElementById("find")?.value;
       const open = [...live.querySelectorAll("details")].map((one) => one.open);
-      const focus = document.activeElement?.id;
+      const focus = live.contains(document.activeElement) ? name(document.activeElement) : "";
+      const place = alike(focus).indexOf(document.activeElement);
       live.replaceChildren(...fresh.childNodes);
       live.querySelectorAll("details").forEach((one, n) => { one.open = open[n] ?? one.open; });
-      if (word) document.getElementById("find").value = word;
-      if (focus) document.getElementById(focus)?.focus();
-      filter();
+      alike(focus)[place]?.focus({ preventScroll: true });
     } catch { /* the next round tries again */ }
   }
 
@@ -64,6 +68,6 @@
     }
     await refresh();
   });
-  document.addEventListener("input", (event) => { if (event.target.id === "find") filter(); });
+  document.addEventListener("input", (event) => { if (event.target.id === "find") find(); });
   setInterval(() => { if (!document.hidden) refresh(); }, 15000);
 })();

@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from hub_ext.catalog.base import Duration, Flag, Model, Name
+from hub_ext.catalog.model import Catalog
 from hub_ext.catalog.policy import Session
 from hub_ext.errors import BadValueError
 
@@ -28,6 +29,16 @@ NEVER: Final = "never"
 DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 Span = Duration | Literal["never"]
+
+
+def _some(value: timedelta) -> timedelta:
+    if not value:
+        raise BadValueError("0s is no time at all", help="Write how long, such as 1m.")
+    return value
+
+
+Time = Annotated[Duration, AfterValidator(_some)]
+"""A span that is not nothing."""
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Cores = Annotated[float, Field(gt=0, le=64, allow_inf_nan=False)]
 
@@ -97,12 +108,12 @@ class When(Model):
     days: tuple[Day, ...] = ()
     """Days of the week."""
 
-    def matches(self, pod: PodFacts | None, local: datetime) -> bool:
+    def matches(self, pod: PodFacts, local: datetime) -> bool:
         """Say whether a server is meant at a moment of the policy's time zone."""
         return (
             (not self.gpu or gpu_kind(pod) in self.gpu)
-            and (not self.teams or (pod is not None and pod.team in self.teams))
-            and (not self.profiles or (pod is not None and pod.profile in self.profiles))
+            and (not self.teams or pod.team in self.teams)
+            and (not self.profiles or pod.profile in self.profiles)
             and self._is_time(local)
         )
 
@@ -121,13 +132,13 @@ class When(Model):
 class Settings(Model):
     """Limits, and how they are applied; what is left out is decided elsewhere."""
 
-    idle_timeout: Span | None = None
+    idle_timeout: Time | Literal["never"] | None = None
     """Stopped after this long without work; `never` for not at all."""
-    max_duration: Span | None = None
+    max_duration: Time | Literal["never"] | None = None
     """Stopped after this long in any case; `never` for not at all."""
     warn_before: tuple[Duration, ...] | None = None
     """When the user is warned before a stop, longest first."""
-    keep_for: Duration | None = None
+    keep_for: Time | None = None
     """How long one press of Keep keeps."""
     keeps: int | None = Field(default=None, ge=0, le=1000, strict=True)
     """How often it may be pressed in one session."""
@@ -155,7 +166,7 @@ class Defaults(Settings):
     """What holds where neither a rule nor the profile says anything."""
 
     warn_before: tuple[Duration, ...] = (timedelta(minutes=30), timedelta(minutes=10), timedelta(minutes=2))
-    keep_for: Duration = timedelta(hours=1)
+    keep_for: Time = timedelta(hours=1)
     keeps: int = Field(default=4, ge=0, le=1000, strict=True)
     ignore_open_tabs: Flag = True
     without_agent: WithoutAgent = WithoutAgent.METRICS
@@ -178,7 +189,7 @@ class Thresholds(Model):
     """Bytes per second that a process reads and writes when it works."""
     coverage: Share = 0.9
     """Part of the samples that a window must hold to say that nothing happened in it."""
-    stale_after: Duration = timedelta(minutes=2)
+    stale_after: Time = timedelta(minutes=2)
     """Age from which on an observation says nothing."""
     active_within: Duration = timedelta(minutes=10)
     """How old a hub's activity may be and still count: it is brought up to date every five minutes."""
@@ -223,14 +234,18 @@ class Policy(Model):
                 raise BadValueError("a warning at the moment of the stop is none", help="Write 1m or more.")
         return self
 
-    def limits(self, pod: PodFacts | None, session: Session | None, now: datetime) -> Limits:
-        """Give what holds for one server at `now`.
+    def limits(self, pod: PodFacts | None, catalog: Catalog | None, now: datetime) -> Limits:
+        """Give what holds for one server at `now`; of one whose pod is not seen, nobody knows what holds.
 
         Parameters
         ----------
-        session
-            Of the profile that it was started from; None where that is not known.
+        catalog
+            Where the profiles are that servers were started from; None where there is none.
         """
+        if pod is None:
+            return Limits(known=False)
+        profile = catalog.by_key.get((pod.profile, pod.version or 0)) if catalog else None
+        session = profile.session if profile else None
         local = now.astimezone(ZoneInfo(self.timezone))
         layers = [rule for rule in self.rules if rule.when.matches(pod, local)]
         sources: list[Any] = [*layers, *((session,) if session else ()), self.defaults]
@@ -238,7 +253,7 @@ class Policy(Model):
         return Limits(
             idle=_span(found.pop("idle_timeout")),
             session=_span(found.pop("max_duration")),
-            warn_before=tuple(one.total_seconds() for one in found.pop("warn_before")),
+            warn_before=_leads(found.pop("warn_before")),
             agent_cap=_span(found.pop("agent_cap")),
             keeps=found.pop("keeps"),
             ignore_open_tabs=found.pop("ignore_open_tabs"),
@@ -258,6 +273,11 @@ def _stated(sources: Iterable[Any], name: str) -> Iterator[Any]:
         value = getattr(source, name, None)
         if value is not None and not (isinstance(source, Session) and value == ()):
             yield value
+
+
+def _leads(spans: Iterable[timedelta]) -> tuple[float, ...]:
+    """Give warnings longest first, whichever order a profile has them in."""
+    return tuple(sorted({one.total_seconds() for one in spans if one}, reverse=True))
 
 
 def _span(value: timedelta | str | None) -> float | None:

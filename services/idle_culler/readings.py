@@ -93,7 +93,7 @@ def _collect(answers: Answers) -> _Table:
     }
     table: _Table = defaultdict(lambda: defaultdict(_Device))
     for row in answers.largest:
-        if row.value is not None:
+        if row.value is not None and row.value >= 0:  # less than nothing is no measurement
             meter = _meter(table, row, exported)
             meter.largest = row.value if meter.largest is None else max(meter.largest, row.value)
     for row in answers.samples:

@@ -16,6 +16,7 @@ class Reason(StrEnum):
     USER_ACTIVE = "user-active"
     KERNEL_RUNS = "kernel-runs"
     TERMINAL_RUNS = "terminal-runs"
+    BACKGROUND_RUNS = "background-runs"
     PROCESS_RUNS = "process-runs"
     GPU_ACTIVE = "gpu-active"
     CPU_ACTIVE = "cpu-active"
@@ -23,6 +24,7 @@ class Reason(StrEnum):
     CLOCK_AHEAD = "clock-ahead"
     # idle
     NOTHING_RUNS = "nothing-runs"
+    MEMORY_HELD = "memory-held"
     KERNEL_WAITS = "kernel-waits"
     NOBODY_THERE = "nobody-there"
     OPEN_TAB = "open-tab"
@@ -68,12 +70,14 @@ TEXTS: Final = {
     Reason.USER_ACTIVE: "You are working in JupyterLab.",
     Reason.KERNEL_RUNS: "A kernel is running{of}.",
     Reason.TERMINAL_RUNS: "A terminal is at work{of}.",
+    Reason.BACKGROUND_RUNS: "A job in the background of a terminal is at work{of}.",
     Reason.PROCESS_RUNS: "A process is at work{of}.",
     Reason.GPU_ACTIVE: "The GPU is in use{of}.",
     Reason.CPU_ACTIVE: "The processors are in use.",
     Reason.HUB_ACTIVE: "A page is open or the server was used a short while ago.",
     Reason.CLOCK_AHEAD: "The last activity lies in the future: a clock is wrong. It counts as just now.",
     Reason.NOTHING_RUNS: "No kernel, terminal or process is at work.",
+    Reason.MEMORY_HELD: "Nothing is at work, and memory of a GPU is held{of}.",
     Reason.KERNEL_WAITS: "A kernel is busy but does nothing{of}: it waits, for input or for something else.",
     Reason.NOBODY_THERE: "No page is open and nobody is typing.",
     Reason.OPEN_TAB: "A page is open, but nobody is typing.",

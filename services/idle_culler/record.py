@@ -19,6 +19,7 @@ from typing import Final
 
 from .facts import FACTS, Facts
 from .settings import Record
+from .signal import is_due_again
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ class Recorder:
 
     async def note(self, facts: Sequence[Facts], now: datetime) -> None:
         """Write down how servers are, if it is time to; a full disk costs the recording, not the pass."""
-        if self._last is not None and now - self._last < self._settings.every:
+        if self._last is not None and not is_due_again(self._last, now, self._settings.every):
             return
         self._last = now
         try:

@@ -9,14 +9,14 @@ Pure: no clock, no network.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from hub_ext.catalog.policy import Session
+from hub_ext.catalog.model import Catalog
 
-from .facts import Facts, PodFacts
+from .facts import Facts
 from .judge import judge
 from .limits import Limits, gpu_kind
 from .policy import Policy
@@ -24,8 +24,7 @@ from .signal import Value
 from .track import Track
 from .verdict import Action, Pace, Verdict
 
-SessionOf = Callable[[PodFacts], Session | None]
-LEAST_GAP: Final = timedelta(minutes=1)
+SHORTEST: Final = timedelta(minutes=1)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,7 +72,7 @@ class Life:
 
 
 def replay(
-    facts: Iterable[Facts], policy: Policy, session_of: SessionOf, *, every: timedelta
+    facts: Iterable[Facts], policy: Policy, catalog: Catalog | None, *, every: timedelta
 ) -> Iterator[Life]:
     """Play observations, in the order of their times, and give every session once.
 
@@ -82,14 +81,14 @@ def replay(
     every
         Interval of the recording: over a longer gap clocks stand still, as they do live.
     """
-    pace = Pace(longest_gap=2.5 * max(every, LEAST_GAP).total_seconds())
+    pace = Pace(every=max(every, SHORTEST))
     lives: dict[tuple[str, str], Life] = {}
     for one in facts:
         life = lives.get(one.key)
         if life is not None and life.started != one.hub.started:
             yield lives.pop(one.key)
             life = None
-        limits = limits_of(one, policy, session_of)
+        limits = policy.limits(one.pod, catalog, one.at)
         verdict, track = judge(
             one, life.track if life else None, limits, policy.thresholds, pace=pace, now=one.at
         )
@@ -99,13 +98,6 @@ def replay(
             )
         _live_on(life, one, verdict, track, limits)
     yield from lives.values()
-
-
-def limits_of(facts: Facts, policy: Policy, session_of: SessionOf) -> Limits:
-    """Give what holds for a server as it is in the recording."""
-    if facts.pod is None:
-        return Limits(known=False)
-    return policy.limits(facts.pod, session_of(facts.pod), facts.at)
 
 
 def _live_on(life: Life, facts: Facts, verdict: Verdict, track: Track, limits: Limits) -> None:

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from hub_ext.catalog.base import Duration, Flag, Model, Name
 from hub_ext.errors import BadValueError
 
 from ..base import PrometheusSettings, ServiceSettings
-from .policy import Policy
+from .policy import Policy, Time
 
 ACCOUNT_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
@@ -60,7 +60,7 @@ class CullerSettings(ServiceSettings):
     """What is stopped, and when."""
     catalog: Path | None = None
     """The hub's catalog: profiles say their own limits. Left out, the one that the hub names."""
-    every: Duration = timedelta(minutes=1)
+    every: Time = timedelta(minutes=1)
     """How often all servers are judged."""
     list_hub_every: Duration = timedelta(minutes=5)
     """How often servers and pods are listed: the hub knows activity no finer. Who reports is known sooner."""
@@ -70,9 +70,9 @@ class CullerSettings(ServiceSettings):
     """Where workspaces run, one or a list; left out, the culler's own namespace."""
     prometheus: PrometheusSettings | None = None
     """Where GPUs are measured. Without it no server with a GPU is stopped for being idle."""
-    window: Duration = timedelta(minutes=10)
+    window: Time = timedelta(minutes=10)
     """How far back each look goes; at least twenty samples."""
-    sample_every: Duration = timedelta(seconds=30)
+    sample_every: Time = timedelta(seconds=30)
     """Between two samples of a GPU: the larger of the exporter's and the scrape's interval."""
     matchers: str = ""
     """Further label matchers of PromQL, such as `cluster="a"`."""
@@ -88,3 +88,11 @@ class CullerSettings(ServiceSettings):
     """Address of the users' page, put into notices: `https://hub.example.com/services/idle-culler/`."""
     handoff: str = ""
     """Path of the job-handoff service where it runs, such as `/services/job-handoff/`."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.window < self.sample_every:
+            raise BadValueError(
+                "window is shorter than sampleEvery", help="Write twenty times as much or more."
+            )
+        return self

@@ -54,6 +54,16 @@ class Signal:
     """What it is about: a command, a notebook, ``2 of 8``."""
 
 
+def is_old(at: datetime, now: datetime, stale_after: timedelta) -> bool:
+    """Say whether an observation says nothing about now; one from ahead is of a clock that was set back."""
+    return abs(now - at) > stale_after
+
+
+def is_due_again(last: datetime, now: datetime, every: timedelta) -> bool:
+    """Say whether it is time to do what is done now and then; a clock that was set back puts off nothing."""
+    return not timedelta(0) <= now - last < every
+
+
 def window_start(facts: Facts, at: datetime, seconds: float) -> datetime:
     """Give the start of a window: pods of one name follow each other, and only the last one counts."""
     start = at - timedelta(seconds=seconds)

@@ -14,7 +14,7 @@ from .gpu_signal import gpu_signal
 from .limits import Limits
 from .policy import Thresholds
 from .reasons import Reason
-from .signal import Signal, Source, Value, window_start
+from .signal import Signal, Source, Value, is_old, window_start
 
 
 def read_signals(facts: Facts, limits: Limits, thresholds: Thresholds) -> tuple[Signal, ...]:
@@ -42,7 +42,7 @@ def hub_signal(facts: Facts, thresholds: Thresholds) -> Signal:
 def cpu_signal(facts: Facts, thresholds: Thresholds) -> Signal:
     """Judge the processors of the pod. Busy ones keep a server; idle ones say nothing about its GPU."""
     cpu = facts.cpu
-    if cpu is None or cpu.cores is None or facts.at - cpu.at > thresholds.stale_after:
+    if cpu is None or cpu.cores is None or is_old(cpu.at, facts.at, thresholds.stale_after):
         return Signal(source=Source.CPU, value=Value.UNKNOWN, reason=Reason.NO_CPU_READINGS)
     if cpu.cores >= thresholds.pod_cpu:
         return Signal(source=Source.CPU, value=Value.BUSY, reason=Reason.CPU_ACTIVE, at=cpu.at)

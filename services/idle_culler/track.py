@@ -15,7 +15,7 @@ from typing import ClassVar, Final
 from pydantic import ConfigDict, TypeAdapter
 
 from .combine import State
-from .facts import CONFIG, Moment
+from .facts import CONFIG, Length, Moment
 from .signal import Value
 
 
@@ -43,12 +43,12 @@ class Track:
     server: str = ""
     started: Moment | None = None
     """Tells this session from the next one of the same name."""
-    idle_seconds: float = 0.0
+    idle_seconds: Length = 0.0
     value: Value = Value.UNKNOWN
     """At the last look."""
     seen: Moment | None = None
     """When that was."""
-    disputed_seconds: float = 0.0
+    disputed_seconds: Length = 0.0
     """How long nothing but the user's word has spoken for work."""
     idle_warned: int = 0
     """Warnings of the idle limit that were given since it last worked."""
@@ -56,10 +56,12 @@ class Track:
     """When each warning of the session's end was given."""
     pretended: bool = False
     """Warnings were only counted, not given: nothing was to be stopped."""
+    kept: Moment | None = None
+    """When Keep was pressed last."""
     keep_until: Moment | None = None
     keeps: int = 0
     """Times that Keep was pressed."""
-    extra_seconds: float = 0.0
+    extra_seconds: Length = 0.0
     """That Keep has added to the longest session."""
     saving: Saving | None = None
     stop_by: str = ""
@@ -72,6 +74,21 @@ class Track:
 
 
 TRACKS: Final = TypeAdapter(tuple[Track, ...])
+
+
+def set_right(track: Track, now: datetime) -> Track:
+    """Take back what was noted while a clock was ahead: else a wait for it could last for years."""
+    saving, kept, until = track.saving, track.kept, track.keep_until
+    noted = (*track.session_warned, *((saving.asked,) if saving else ()), *((kept,) if kept else ()))
+    if all(one <= now for one in noted):
+        return track
+    return replace(
+        track,
+        session_warned=tuple(min(one, now) for one in track.session_warned),
+        saving=replace(saving, asked=min(saving.asked, now)) if saving else None,
+        kept=min(kept, now) if kept else None,
+        keep_until=until - max(kept - now, timedelta(0)) if until and kept else until,
+    )
 
 
 def advance(track: Track, state: State, now: datetime, *, longest_gap: float, cap: float | None) -> Track:
@@ -121,6 +138,7 @@ def keep(track: Track, now: datetime, *, seconds: float, extends_session: bool) 
     """Note that the user keeps the server: warnings begin anew, and so does the idle clock."""
     return replace(
         track,
+        kept=now,
         keep_until=now + timedelta(seconds=seconds),
         keeps=track.keeps + 1,
         extra_seconds=track.extra_seconds + (seconds if extends_session else 0.0),

@@ -19,7 +19,6 @@ import yaml
 from pydantic import ValidationError
 
 from hub_ext.catalog.load import load_catalog
-from hub_ext.catalog.policy import Session
 from hub_ext.cli.catalogs import UsageError
 from hub_ext.cli.report import Report, count, table
 from hub_ext.errors import Finding, Severity
@@ -27,9 +26,9 @@ from hub_ext.units import format_duration, parse_duration
 
 from ..base import read_settings
 from .answers import text_of
-from .facts import FACTS, Facts, PodFacts
+from .facts import FACTS, Facts
 from .record import recordings
-from .replay import Life, SessionOf, replay
+from .replay import Life, replay
 from .settings import CullerSettings
 from .signal import Source, Value
 from .verdict import Action
@@ -71,23 +70,12 @@ def run(args: argparse.Namespace) -> Report:
     if not facts:
         raise UsageError("there are no observations in these files")
     every = args.every or _interval(facts)
+    catalog = load_catalog(args.catalog) if args.catalog else None
     lives = sorted(
-        replay(facts, settings.policy, _sessions(args.catalog), every=every),
+        replay(facts, settings.policy, catalog, every=every),
         key=lambda one: (one.user, one.server, one.last.at),
     )
     return _judged(lives) if args.what == "judge" else _replayed(lives, every)
-
-
-def _sessions(path: Path | None) -> SessionOf:
-    if path is None:
-        return lambda _: None
-    profiles = load_catalog(path).by_key
-
-    def session_of(pod: PodFacts) -> Session | None:
-        profile = profiles.get((pod.profile, pod.version or 0))
-        return profile.session if profile else None
-
-    return session_of
 
 
 # Reading

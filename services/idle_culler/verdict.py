@@ -6,8 +6,9 @@ Pure: no clock, no network.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Final
 
 from hub_ext.protocol import Limit
 from hub_ext.protocol import State as Told
@@ -47,7 +48,6 @@ class Verdict:
     seconds_left: float | None = None
     stage: int = 0
     """Warnings that are due, this one included."""
-    warn_before: tuple[float, ...] = ()
     held: Reason | None = None
     """Why a stop that is due does not happen."""
 
@@ -58,16 +58,25 @@ class Verdict:
         return self.value is Value.BUSY and nobody
 
 
+GAP: Final = 2.5
+"""Intervals that may pass between two looks: one pass may be lost."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
     """How the culler looks."""
 
-    longest_gap: float = 150.0
-    """Seconds between two looks over which clocks still advance."""
+    every: timedelta = timedelta(minutes=1)
+    """Between two looks."""
     acts: bool = True
     """False while nothing is stopped and nobody is warned."""
     announces: bool = True
     """Warnings may be given at this look."""
+
+    @property
+    def longest_gap(self) -> float:
+        """Seconds between two looks over which clocks still advance."""
+        return GAP * self.every.total_seconds()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

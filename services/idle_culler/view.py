@@ -116,9 +116,7 @@ def build_card(shown: Shown) -> Card:
 
 
 def _ends(answer: Answer) -> str:
-    if answer.observe_only:
-        return "Nothing is stopped by itself at present: the rules are only being tried out."
-    if answer.seconds_left is None or answer.state is State.STOPPING:
+    if answer.observe_only or answer.seconds_left is None or answer.state is State.STOPPING:
         return ""
     if answer.limit is Limit.SESSION:
         return f"It may run for {about(answer.seconds_left)} more, whatever runs in it."

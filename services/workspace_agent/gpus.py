@@ -110,7 +110,6 @@ def _gpu(device: Device) -> Gpu:
         uuid=device.uuid,
         use=_own_use(device, device.holders),
         memory_bytes=None if None in sizes else sum(size or 0 for size in sizes),
-        processes=len(device.holders),
     )
 
 

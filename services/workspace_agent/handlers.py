@@ -12,7 +12,7 @@ from jupyter_server.base.handlers import APIHandler
 from pydantic import BaseModel, Field, ValidationError
 from tornado import web
 
-from hub_ext.protocol import Document, Line, Message, Seconds, Stop, Unsaved, Word
+from hub_ext.protocol import Document, Line, Message, Passed, Stop, Unsaved, Word
 
 from .agent import Agent
 from .culler import CullerError
@@ -29,7 +29,7 @@ class PageTells(Message):
 
     page: Word
     documents: Annotated[tuple[Document, ...], Field(max_length=256)] = ()
-    input_seconds: Seconds | None = None
+    input_seconds: Passed | None = None
     """Since the user last typed or clicked in the page; None where they did not."""
     closed: bool = False
     """The page is going away."""

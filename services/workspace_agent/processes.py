@@ -144,12 +144,6 @@ def foreground_command(uses: Iterable[Use], shell: Shell) -> str:
     return leader.command if leader else ""
 
 
-def background_jobs(uses: Iterable[Use], root: int, shell: Shell) -> int:
-    """How many process groups a terminal has beside its shell's and the one in the foreground."""
-    groups = {use.stat.group for use in uses if use.owner == shell.name and use.stat.pid != root}
-    return len(groups - {root, shell.foreground})
-
-
 def _line(stat: Stat, table: Mapping[int, Stat]) -> Iterator[int]:
     """The process and its ancestors, nearest first."""
     seen: set[int] = set()

@@ -12,7 +12,7 @@ from datetime import datetime
 from hub_ext.protocol import Document, Kernel, Origin, Process, Report, SelfTest, Terminal
 
 from .gpus import GpuReading
-from .processes import Use, background_jobs, foreground_command, tree_cpu
+from .processes import Use, foreground_command, tree_cpu
 from .states import KernelState, TerminalState
 
 MOST_PROCESSES = 64
@@ -83,14 +83,13 @@ def build_report(
     """The report of one sample."""
     listed = _most_used(sample)
     return Report(
-        server=cut(sender.server, WORD),
+        server=sender.server,
         agent=sender.agent,
         number=sender.number,
         sent=now,
         window_seconds=sample.window_seconds,
         complete=sample.complete and sample.gpus.complete,
-        processes=tuple(_process(use, sample, now) for use in listed[:MOST_PROCESSES]),
-        more_processes=max(len(listed) - MOST_PROCESSES, 0),
+        processes=tuple(_process(use, sample) for use in listed[:MOST_PROCESSES]),
         kernels=tuple(_kernel(kernel, sample, state_seconds) for kernel in sample.kernels[:MOST_ENTRIES]),
         terminals=tuple(_terminal(terminal, sample, now) for terminal in sample.terminals[:MOST_ENTRIES]),
         gpus=sample.gpus.gpus[:MOST_ENTRIES],
@@ -122,7 +121,7 @@ def _most_used(sample: Sample) -> Sequence[Use]:
     return sorted((use for use in sample.uses if use.origin is not Origin.SERVER), key=rank)
 
 
-def _process(use: Use, sample: Sample, now: datetime) -> Process:
+def _process(use: Use, sample: Sample) -> Process:
     pid, memory = use.stat.pid, sample.gpus.memory_bytes
     return Process(
         pid=pid,
@@ -131,7 +130,6 @@ def _process(use: Use, sample: Sample, now: datetime) -> Process:
         owner=cut(use.owner, WORD),
         cpu=use.cpu,
         io_bytes=use.io_bytes,
-        started_seconds_ago=max(now.timestamp() - use.stat.started, 0),
         gpu_memory_bytes=memory.get(pid),
         gpu=sample.gpus.use.get(pid),
         foreground=use.foreground,
@@ -156,7 +154,6 @@ def _terminal(terminal: TerminalState, sample: Sample, now: datetime) -> Termina
     return Terminal(
         name=cut(shell.name, WORD),
         foreground=cut(foreground_command(sample.uses, shell), WORD),
-        background=background_jobs(sample.uses, terminal.pid, shell),
         quiet_seconds=None if last is None else max((now - last).total_seconds(), 0),
         cpu=tree_cpu(sample.uses, terminal.pid, shell.name, without_root=True),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -49,9 +50,22 @@ class Outbox(Notifier):
         self.sent.append(notice)
 
 
+def pod_name(user: str, server: str = "") -> str:
+    """A name as a spawner makes it of whatever users are called."""
+    return _slug(f"jupyter-{user}" + (f"--{server}" if server else ""))
+
+
+def claim_name(user: str) -> str:
+    return _slug(f"claim-{user}")
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9-]", "-", text.lower())
+
+
 def build_pod(user: str, *, gpus: int = 1, server: str = "", **labels: str) -> dict[str, Any]:
     """A pod as the spawner makes it."""
-    name = f"jupyter-{user}" + (f"--{server}" if server else "")
+    name = pod_name(user, server)
     requests = {"cpu": "1", **({"nvidia.com/gpu": str(gpus)} if gpus else {})}
     return {
         "apiVersion": "v1",
@@ -64,7 +78,7 @@ def build_pod(user: str, *, gpus: int = 1, server: str = "", **labels: str) -> d
         },
         "spec": {
             "containers": [{"name": "notebook", "resources": {"requests": requests}}],
-            "volumes": [{"name": "home", "persistentVolumeClaim": {"claimName": f"claim-{user}"}}],
+            "volumes": [{"name": "home", "persistentVolumeClaim": {"claimName": claim_name(user)}}],
         },
         "status": {"phase": "Running"},
     }
@@ -74,7 +88,7 @@ def build_claim(user: str) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": {"name": f"claim-{user}", "namespace": NAMESPACE},
+        "metadata": {"name": claim_name(user), "namespace": NAMESPACE},
     }
 
 
@@ -91,7 +105,7 @@ class LinkedHub(FakeHub):
         answer = super().answer(request)
         for stopped in self.stopped[before:] if not self.pods_remain else ():
             user, _, server = stopped.partition("/")
-            name = f"jupyter-{user}" + (f"--{server}" if server else "")
+            name = pod_name(user, server)
             self.kube.drop_for_test(f"/api/v1/namespaces/{NAMESPACE}/pods/{name}")
         return answer
 

@@ -303,7 +303,7 @@ class Result:
 
 def live(sessions: list[Session], outages: Outages, *, step: float = 600.0) -> Result:
     """Let the culler watch all sessions, pass after pass."""
-    pace = Pace(longest_gap=2.5 * step)
+    pace = Pace(every=timedelta(seconds=step))
     waiting = sorted(sessions, key=lambda one: -one.start)
     running: list[Session] = []
     stops: list[datetime] = []

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from hub_ext.catalog.load import load_catalog
+from hub_ext.catalog.model import Catalog
+
 CATALOG: dict[str, Any] = {
     "apiVersion": "gpu-workspaces/v1",
     "kind": "Catalog",
@@ -28,3 +31,9 @@ CATALOG: dict[str, Any] = {
         }
     ],
 }
+
+
+def catalog_with(**session: Any) -> Catalog:
+    """The catalog, with other limits of its profile and none that all profiles share."""
+    (profile,) = CATALOG["profiles"]
+    return load_catalog({**CATALOG, "defaults": {}, "profiles": [{**profile, "session": session}]})

@@ -338,10 +338,10 @@ async def test_keep_is_budgeted() -> None:
     world = CulledHub({"defaults": {**POLICY["defaults"], "keeps": 2}})
     world.add("ada")
     await world.passes(STOP - 3)
-    assert world.culler.keep(("ada", "")) == ""
+    assert (await world.culler.keep(("ada", ""))) == ""
     assert told(world, "ada") == (Told.KEPT, Reason.KEPT)
-    assert world.culler.keep(("ada", "")) == ""
-    assert "as often as you may" in world.culler.keep(("ada", ""))
+    assert (await world.culler.keep(("ada", ""))) == ""
+    assert "as often as you may" in await world.culler.keep(("ada", ""))
     await world.passes(STOP)
     assert await world.stops() == []
 
@@ -359,9 +359,9 @@ async def test_documents_are_saved_before_the_stop() -> None:
     saving = world.culler.book.memory.tracks["ada", ""].saving
     assert saving
     assert await world.stops() == []
-    world.culler.saved(("ada", ""), "another", ())
+    await world.culler.saved(("ada", ""), "another", ())
     assert await world.stops() == []
-    world.culler.saved(("ada", ""), saving.id, ())
+    await world.culler.saved(("ada", ""), saving.id, ())
     assert await world.stops() == ["ada/"]
 
 
@@ -389,7 +389,7 @@ async def test_what_was_held_is_saved_once_it_may_be_stopped() -> None:
     assert await world.stops() == []
     saving = world.culler.book.memory.tracks["ada", ""].saving
     assert saving
-    world.culler.saved(("ada", ""), saving.id, ())
+    await world.culler.saved(("ada", ""), saving.id, ())
     assert await world.stops() == ["ada/"]
 
 
@@ -426,7 +426,7 @@ async def test_a_save_that_goes_on_counts_once_against_what_may_go() -> None:
     for user in saving:
         request = world.culler.book.memory.tracks[user, ""].saving
         assert request
-        world.culler.saved((user, ""), request.id, ())
+        await world.culler.saved((user, ""), request.id, ())
     assert sorted(await world.stops()) == sorted(f"{user}/" for user in saving)
 
 
@@ -434,7 +434,7 @@ async def test_a_user_may_stop_also_where_nothing_is_stopped_by_itself() -> None
     world = CulledHub({"mode": "observe"})
     world.add("ada")
     await world.passes(1)
-    world.culler.ask_stop(("ada", ""), by="user", save=False)
+    await world.culler.ask_stop(("ada", ""), by="user", save=False)
     assert await world.stops() == ["ada/"]
 
 
@@ -459,9 +459,9 @@ async def test_what_an_admin_stops_the_user_cannot_keep() -> None:
     world.hear("ada", **page)
     await world.passes(1)
     world.hear("ada", **page)
-    world.culler.ask_stop(("ada", ""), by="admin", save=True)
+    await world.culler.ask_stop(("ada", ""), by="admin", save=True)
     assert told(world, "ada") == (Told.SAVING, Reason.ADMIN_ASKED)
-    assert "administrator" in world.culler.keep(("ada", ""))
+    assert "administrator" in await world.culler.keep(("ada", ""))
 
 
 async def test_the_hub_is_listed_every_five_minutes_and_prometheus_asked_five_questions_a_pass() -> None:

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from hub_ext.catalog.policy import Session
 from services.base import SettingsError, read_settings
 from services.idle_culler.facts import PodFacts
 from services.idle_culler.limits import GpuKind, gpu_kind
 from services.idle_culler.policy import Policy
 from services.idle_culler.settings import CullerSettings
 from tests.fakes.culler import NOON, SLICE, pod
+from tests.unit.idle_culler.catalogs import catalog_with
 
 HOUR = 3600.0
+PROFILE = {"profile": "full", "version": 2}
 
 
 def policy(*rules: object, **fields: object) -> Policy:
@@ -45,13 +46,31 @@ def test_a_rule_goes_before_the_profile_and_the_profile_before_the_defaults() ->
     rules = policy(
         {"when": {"gpu": ["full"]}, "idleTimeout": "30m"}, defaults={"idleTimeout": "9h", "keeps": 7}
     )
-    session = Session(idle_timeout="2h", warn_before=["20m"])
-    assert rules.limits(pod(), session, NOON).idle == 0.5 * HOUR
-    assert rules.limits(pod(2), session, NOON).idle == 2 * HOUR
-    assert rules.limits(pod(2), Session(), NOON).idle == 9 * HOUR
-    assert rules.limits(pod(2), session, NOON).warn_before == (1200.0,)
-    assert rules.limits(pod(2), Session(), NOON).warn_before == (1800.0, 600.0, 120.0)
-    assert rules.limits(pod(), session, NOON).keeps == 7
+    catalog, silent = catalog_with(idleTimeout="2h", warnBefore=["20m"]), catalog_with()
+    one, two = pod(**PROFILE), pod(2, **PROFILE)
+    assert rules.limits(one, catalog, NOON).idle == 0.5 * HOUR
+    assert rules.limits(two, catalog, NOON).idle == 2 * HOUR
+    assert rules.limits(two, silent, NOON).idle == 9 * HOUR
+    assert rules.limits(two, catalog, NOON).warn_before == (1200.0,)
+    assert rules.limits(two, silent, NOON).warn_before == (1800.0, 600.0, 120.0)
+    assert rules.limits(one, catalog, NOON).keeps == 7
+
+
+def test_a_profile_that_the_catalog_does_not_have_leaves_the_defaults() -> None:
+    rules, catalog = policy(defaults={"idleTimeout": "9h"}), catalog_with(idleTimeout="2h")
+    for fields in (
+        {},
+        {"profile": "full"},
+        {"profile": "full", "version": 9},
+        {"profile": "x", "version": 2},
+    ):
+        assert rules.limits(pod(**fields), catalog, NOON).idle == 9 * HOUR
+
+
+def test_of_a_server_whose_pod_is_not_seen_nobody_knows_what_holds() -> None:
+    rules = policy({"idleTimeout": "1m"}, defaults={"idleTimeout": "1m", "maxDuration": "1m"})
+    limits = rules.limits(None, catalog_with(idleTimeout="2h"), NOON)
+    assert (limits.known, limits.idle, limits.session) == (False, None, None)
 
 
 def test_each_limit_is_taken_from_the_first_rule_that_names_it() -> None:
@@ -65,8 +84,9 @@ def test_each_limit_is_taken_from_the_first_rule_that_names_it() -> None:
 
 def test_never_is_a_limit_too() -> None:
     rules = policy({"when": {"teams": ["nlp"]}, "idleTimeout": "never"})
-    assert rules.limits(pod(team="nlp"), Session(idle_timeout="1h"), NOON).idle is None
-    assert rules.limits(pod(), Session(idle_timeout="1h"), NOON).idle == HOUR
+    catalog = catalog_with(idleTimeout="1h")
+    assert rules.limits(pod(team="nlp", **PROFILE), catalog, NOON).idle is None
+    assert rules.limits(pod(**PROFILE), catalog, NOON).idle == HOUR
 
 
 @pytest.mark.parametrize(
@@ -102,6 +122,17 @@ def test_hours_within_a_day() -> None:
         ("policy: {rules: [{when: {hours: '06:00-06:00'}}]}", "no time at all"),
         ("policy: {rules: [{idleTimeout: 3600}]}", "not a duration"),
         ("policy: {rules: [{idelTimeout: 1h}]}", "idelTimeout"),
+        ("policy: {defaults: {idleTimeout: -1h}}", "not a duration"),
+        ("policy: {defaults: {idleTimeout: 99999999999999d}}", "not a duration"),
+        ("policy: {defaults: {idleTimeout: 0s}}", "no time at all"),
+        ("policy: {defaults: {maxDuration: 0s}}", "no time at all"),
+        ("every: 0s", "no time at all"),
+        ("window: 0s", "no time at all"),
+        ("sampleEvery: 0s", "no time at all"),
+        ("window: 10s", "shorter than sampleEvery"),
+        ("policy: []", "policy"),
+        ("policy: {rules: [{when: {days: [monday]}}]}", "days"),
+        ("policy: {rules: [{when: {gpu: [huge]}}]}", "gpu"),
         ("policy: {defaults: {warnBefore: [2m, 30m]}}", "not in order"),
         ("policy: {defaults: {warnBefore: [2m, 0s]}}", "is none"),
         ("policy: {defaults: {keeps: -1}}", "keeps"),

@@ -19,7 +19,8 @@ from services.idle_culler.track import TRACKS
 from services.idle_culler.verdict import Action, Pace
 from tests.fakes.culler import NOON, Watch, agent, cpu, hub, idle_facts, metrics, reading
 
-LIMIT, GAP = 3600.0, 400.0
+LIMIT, EVERY = 3600.0, timedelta(seconds=160)
+GAP = 2.5 * EVERY.total_seconds()
 BUSY_WORK = (Work(origin="detached", owner="7", cpu=1.0),)
 
 
@@ -42,7 +43,7 @@ looks = st.lists(runs, max_size=8).map(
 @settings(max_examples=80, deadline=None)
 @given(looks)
 def test_a_stop_is_always_preceded_by_as_much_idleness_as_the_limit_says(history: Any) -> None:
-    watch = Watch(limits=Limits(idle=LIMIT, warn_before=(900.0, 300.0)), pace=Pace(longest_gap=GAP))
+    watch = Watch(limits=Limits(idle=LIMIT, warn_before=(900.0, 300.0)), pace=Pace(every=EVERY))
     idle, before = 0.0, None
     warned: list[float] = []
     for gap, value in history:
@@ -69,7 +70,7 @@ def test_a_stop_is_always_preceded_by_as_much_idleness_as_the_limit_says(history
 @given(looks)
 def test_a_session_never_ends_before_its_time_nor_without_its_warnings(history: Any) -> None:
     limits = Limits(session=5 * 3600.0, warn_before=(900.0, 300.0))
-    watch = Watch(limits=limits, pace=Pace(longest_gap=GAP))
+    watch = Watch(limits=limits, pace=Pace(every=EVERY))
     started = NOON - timedelta(hours=4)
     warned: list[Any] = []
     for gap, value in history:
@@ -159,7 +160,7 @@ def test_facts_are_read_as_they_were_written(facts: Facts) -> None:
 @settings(max_examples=40, deadline=None)
 @given(looks)
 def test_what_is_remembered_is_read_as_it_was_written(history: Any) -> None:
-    watch = Watch(limits=Limits(idle=LIMIT, session=5 * 3600.0), pace=Pace(longest_gap=GAP))
+    watch = Watch(limits=Limits(idle=LIMIT, session=5 * 3600.0), pace=Pace(every=EVERY))
     for gap, value in history:
         watch.now += timedelta(seconds=gap)
         watch.look(facts_of(value, watch.now))

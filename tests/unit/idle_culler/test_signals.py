@@ -143,6 +143,33 @@ def test_a_detached_process_is_work() -> None:
     assert (signal.value, signal.reason, signal.subject) == (BUSY, Reason.PROCESS_RUNS, "train.py")
 
 
+def test_who_uses_the_gpu_is_named() -> None:
+    kernels = (KernelFacts(id="k1", state="idle", state_seconds=9000.0, name="train.ipynb"),)
+    uses = (
+        Work(origin="detached", owner="7", command="nvidia-monitor", cpu=0.9, gpu=0.0),
+        Work(origin="kernel", owner="k1", command="python", gpu=0.97),
+    )
+    signal = work(gpu_use={"GPU-a": 0.97}, kernels=kernels, work=uses)
+    assert (signal.reason, signal.subject) == (Reason.GPU_ACTIVE, "train.ipynb")
+    assert work(gpu_use={"GPU-a": 0.97}, work=()).subject == ""
+
+
+def test_who_only_holds_memory_of_the_gpu_is_named_and_is_no_work() -> None:
+    kernels = (KernelFacts(id="k1", state="idle", state_seconds=9000.0, name="loaded.ipynb"),)
+    uses = (
+        Work(origin="detached", owner="7", command="python", gpu=0.0, gpu_memory=2**30),
+        Work(origin="kernel", owner="k1", command="python", gpu=0.0, gpu_memory=70 * 2**30),
+    )
+    signal = work(kernels=kernels, work=uses)
+    assert (signal.value, signal.reason, signal.subject) == (IDLE, Reason.MEMORY_HELD, "loaded.ipynb")
+    assert signal.since == NOON - timedelta(seconds=30)
+
+
+def test_a_job_in_the_background_of_a_terminal_is_said_to_be_there() -> None:
+    signal = work(work=(Work(origin="terminal", owner="1", command="train", cpu=0.9, background=True),))
+    assert (signal.value, signal.reason, signal.subject) == (BUSY, Reason.BACKGROUND_RUNS, "train")
+
+
 def test_reading_and_writing_is_work() -> None:
     rsync = Work(origin="terminal", owner="1", command="rsync", cpu=0.01, io_rate=2e6)
     assert work(work=(rsync,)).reason is Reason.TERMINAL_RUNS

@@ -12,7 +12,6 @@ from services.workspace_agent.processes import (
     Shell,
     Stat,
     Use,
-    background_jobs,
     foreground_command,
     measure,
     tree_cpu,
@@ -166,7 +165,6 @@ def test_foreground_and_background_jobs() -> None:
     ]
     found = uses(table, table, roots=roots)
     assert foreground_command(found.values(), shell) == "python3"
-    assert background_jobs(found.values(), BASH, shell) == 1
     assert {pid for pid, use in found.items() if use.foreground} == {31, 32}
 
 
@@ -174,7 +172,6 @@ def test_a_shell_that_waits_has_nothing_in_the_foreground() -> None:
     found = uses(base(), base())
     shell = ROOTS.shells[BASH]
     assert foreground_command(found.values(), shell) == ""
-    assert background_jobs(found.values(), BASH, shell) == 0
 
 
 def test_a_tree_without_a_measured_root_is_not_measured() -> None:

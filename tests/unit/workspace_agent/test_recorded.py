@@ -83,7 +83,7 @@ def test_nvml_s_readings_are_attributed(card: str, scenario: str) -> None:
     assert gpu.use is not None
     assert (gpu.use > BUSY) == expected.works
     assert expected.works or gpu.use < RESTING
-    assert gpu.processes == (expected.origin is not None)
+    assert bool(gpu.memory_bytes) == (expected.origin is not None)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -127,8 +127,10 @@ def test_the_culler_understands_them(card: str, scenario: str) -> None:
     work, _ = agent_signals(facts, Limits(), Thresholds())
     if SCENARIOS[scenario].works:
         assert (work.value, work.reason) == (Value.BUSY, Reason.GPU_ACTIVE)
+        assert work.subject, "it is named who uses the card"
     else:
-        assert work.value is Value.IDLE
+        held = SCENARIOS[scenario].origin is not None
+        assert (work.value, work.reason is Reason.MEMORY_HELD) == (Value.IDLE, held)
 
 
 @pytest.mark.parametrize("card", CARDS)

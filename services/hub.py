@@ -1,4 +1,4 @@
-"""JupyterHub's REST interface, as services ask it: users with their servers, groups, and stops.
+"""JupyterHub's REST interface, as services ask it: users with their servers, and stops.
 
 Foreign exceptions end here: whatever goes wrong is a `HubError`. What the token may not see is None.
 
@@ -7,7 +7,6 @@ Shell: talks to the hub.
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -34,9 +33,6 @@ class State(StrEnum):
 
     READY = "ready"
     """With a server that is up."""
-    ACTIVE = "active"
-    """With a server that is up, starts or stops."""
-    INACTIVE = "inactive"
 
 
 class Stop(StrEnum):
@@ -114,23 +110,6 @@ class Hub:
             trust_env=False,
         )
 
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """Make a client from what a hub tells its services.
-
-        Raises
-        ------
-        HubError
-            A variable is missing.
-        """
-        values = {name: environment.get(name, "") for name in ("JUPYTERHUB_API_URL", "JUPYTERHUB_API_TOKEN")}
-        if missing := [name for name, value in values.items() if not value]:
-            raise HubError(
-                f"{' and '.join(missing)} not set: a hub sets them for services that it runs; "
-                "for others, set them beside the command"
-            )
-        return cls(values["JUPYTERHUB_API_URL"], values["JUPYTERHUB_API_TOKEN"])
-
     async def __aenter__(self) -> Self:
         return self
 
@@ -164,14 +143,6 @@ class Hub:
         """Read one server as it is at this moment; None if it does not run."""
         found = await self.user(user)
         return found.server(name) if found else None
-
-    async def groups(self) -> Mapping[str, frozenset[str]]:
-        """List groups with the names of their users. Needs `list:groups` and `read:groups`."""
-        found = [item async for item in self._pages("groups", {})]
-        try:
-            return {item["name"]: frozenset(item.get("users") or ()) for item in found}
-        except (KeyError, TypeError, AttributeError) as error:
-            raise HubError(f"a group that cannot be read: {error!r}") from error
 
     async def stop_server(self, user: str, name: str = "") -> Stop:
         """Stop a server and keep all that belongs to it. Needs `delete:servers`.

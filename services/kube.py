@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from http import HTTPStatus
 from typing import Any, Final, Self
 
@@ -31,7 +31,7 @@ from .kube_errors import (
     own_errors,
     refusal,
 )
-from .kube_parts import Listing, Object, Patch, api_path
+from .kube_parts import Listing, Object, api_path
 from .retries import persistently
 
 __all__ = [
@@ -43,7 +43,6 @@ __all__ = [
     "KubeError",
     "Listing",
     "NotFoundError",
-    "Patch",
     "UnavailableError",
     "api_path",
 ]
@@ -53,6 +52,7 @@ PAGE: Final = 500
 """Objects per answer of a list."""
 MANAGER: Final = "gpu-workspaces"
 """Who the API server says has set a field."""
+_MERGE: Final = "application/merge-patch+json"
 _TIMEOUT: Final = (CONNECT_TIMEOUT, READ_TIMEOUT)
 
 
@@ -181,57 +181,26 @@ class Kube:
         """Create an object in a collection; raises `ConflictError` if it exists."""
         return await self._do("POST", path, {"fieldManager": MANAGER, **_dry(dry_run)}, body)
 
-    async def replace(self, path: str, body: Mapping[str, Any], *, dry_run: bool = False) -> Object:
-        """Put an object in the place of another; raises `ConflictError` if that changed since it was read."""
-        return await self._do("PUT", path, {"fieldManager": MANAGER, **_dry(dry_run)}, body)
+    async def patch(self, path: str, body: Mapping[str, Any]) -> Object:
+        """Change parts of an object, by a merge patch."""
+        return await self._do("PATCH", path, {"fieldManager": MANAGER}, body, _MERGE)
 
-    async def patch(
-        self,
-        path: str,
-        body: Mapping[str, Any] | Sequence[Any],
-        *,
-        how: Patch = Patch.MERGE,
-        dry_run: bool = False,
-    ) -> Object:
-        """Change parts of an object."""
-        return await self._do("PATCH", path, {"fieldManager": MANAGER, **_dry(dry_run)}, body, how.value)
-
-    async def apply(
-        self, path: str, body: Mapping[str, Any], *, force: bool = False, dry_run: bool = False
-    ) -> Object:
-        """Make an object what `body` says, server-side; raises `ConflictError` for fields that others set."""
-        query = {"fieldManager": MANAGER, "force": str(force).lower(), **_dry(dry_run)}
-        return await self._do("PATCH", path, query, body, "application/apply-patch+yaml")
-
-    async def delete(
-        self,
-        path: str,
-        *,
-        uid: str | None = None,
-        resource_version: str | None = None,
-        grace_seconds: int | None = None,
-        propagation: str = "Background",
-        dry_run: bool = False,
-    ) -> bool:
+    async def delete(self, path: str, *, uid: str | None = None, propagation: str = "Background") -> bool:
         """Delete one object; False if it was gone before.
 
         Parameters
         ----------
-        uid, resource_version
-            Of the object that is meant: raises `ConflictError` if another one has its name by now, or if it
-            changed since it was read.
+        uid
+            Of the object that is meant: raises `ConflictError` if another one has its name by now.
         """
-        meant = {"uid": uid, "resourceVersion": resource_version}
-        options = {
+        options: dict[str, Any] = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "propagationPolicy": propagation,
-            "gracePeriodSeconds": grace_seconds,
-            "preconditions": {key: value for key, value in meant.items() if value is not None} or None,
+            **({"preconditions": {"uid": uid}} if uid is not None else {}),
         }
-        body = {key: value for key, value in options.items() if value is not None}
         try:
-            await self._do("DELETE", path, _dry(dry_run), body)
+            await self._do("DELETE", path, {}, options)
         except NotFoundError:
             return False
         return True

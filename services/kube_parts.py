@@ -1,4 +1,4 @@
-"""What calls of the Kubernetes API are made of: paths, kinds of patches, lists.
+"""What calls of the Kubernetes API are made of: paths and lists.
 
 Pure: no clock, no network.
 """
@@ -7,19 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 from urllib.parse import quote
 
 Object = dict[str, Any]
-
-
-class Patch(StrEnum):
-    """How a patch is written."""
-
-    MERGE = "application/merge-patch+json"
-    STRATEGIC = "application/strategic-merge-patch+json"
-    JSON = "application/json-patch+json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

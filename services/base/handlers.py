@@ -79,10 +79,6 @@ class Handler(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
         name: str = self.model["name"]
         return name
 
-    def has_scope(self, *scopes: str) -> bool:
-        """Say whether the one who asks has any of these scopes, by themselves or within wider ones."""
-        return bool(self.hub_auth.check_scopes(set(scopes), self.model))
-
     def read(self, kind: type[M]) -> M:
         """Read the body, which has to be JSON of this shape; raises `web.HTTPError` with what is wrong."""
         sent = self.request.headers.get("Content-Type", "").partition(";")[0].strip().lower()

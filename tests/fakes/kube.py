@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from services.kube import Listing, Patch
+from services.kube import Listing
 from services.kube_errors import refusal
 from tests.fakes.kube_parts import Place, allows, merged
 from tests.fakes.kube_selectors import matches
@@ -146,63 +146,19 @@ class FakeKube:
             raise self._refuse(path, 409, "AlreadyExists", f'{place.plural} "{key[1]}" already exists')
         return item if dry_run else copy.deepcopy(self._store(place.collection, key, item, None))
 
-    async def replace(self, path: str, body: Mapping[str, Any], *, dry_run: bool = False) -> Object:
-        place = self._begin("update", path)
-        before = self._find(path, place)
-        item = copy.deepcopy(dict(body))
-        version = item.get("metadata", {}).get("resourceVersion")
-        if version and version != before["metadata"]["resourceVersion"]:
-            raise self._refuse(path, 409, "Conflict", "the object has been modified")
-        if place.subresource == "status":
-            item = {**before, "status": item.get("status")}
-        return item if dry_run else self._change(place, item, before)
-
-    async def patch(
-        self,
-        path: str,
-        body: Mapping[str, Any] | Sequence[Any],
-        *,
-        how: Patch = Patch.MERGE,
-        dry_run: bool = False,
-    ) -> Object:
+    async def patch(self, path: str, body: Mapping[str, Any]) -> Object:
         place = self._begin("patch", path)
-        if how is not Patch.MERGE or not isinstance(body, Mapping):
-            raise NotImplementedError("only merge patches can be imitated")
         before = self._find(path, place)
-        item = merged(before, body)
-        return item if dry_run else self._change(place, item, before)
+        return self._change(place, merged(before, body), before)
 
-    async def apply(
-        self, path: str, body: Mapping[str, Any], *, force: bool = False, dry_run: bool = False
-    ) -> Object:
-        place = self._begin("patch", path)
-        before = self._objects.get(place.collection, {}).get((place.namespace, place.name))
-        item = merged(before or {}, body)
-        if dry_run:
-            return item
-        if before is None:
-            return copy.deepcopy(self._store(place.collection, (place.namespace, place.name), item, None))
-        return self._change(place, item, before)
-
-    async def delete(
-        self,
-        path: str,
-        *,
-        uid: str | None = None,
-        resource_version: str | None = None,
-        grace_seconds: int | None = None,
-        propagation: str = "Background",
-        dry_run: bool = False,
-    ) -> bool:
+    async def delete(self, path: str, *, uid: str | None = None, propagation: str = "Background") -> bool:
         place = self._begin("delete", path)
         found = self._objects.get(place.collection, {}).get((place.namespace, place.name))
         if found is None:
             return False
-        for field, meant in (("uid", uid), ("resourceVersion", resource_version)):
-            if meant is not None and meant != found["metadata"][field]:
-                raise self._refuse(path, 409, "Conflict", f"the {field} in the precondition does not match")
-        if not dry_run:
-            self._drop(place.collection, (place.namespace, place.name))
+        if uid is not None and uid != found["metadata"]["uid"]:
+            raise self._refuse(path, 409, "Conflict", "the uid in the precondition does not match")
+        self._drop(place.collection, (place.namespace, place.name))
         return True
 
     async def close(self) -> None:

@@ -46,8 +46,6 @@ HELP: Mapping[Field, str] = {
 }
 MEASURED = frozenset({Field.POWER, Field.ENGINE, Field.TENSOR, Field.DRAM})
 """Fields that DCGM gives as floating-point numbers."""
-PROFILING = frozenset({Field.ENGINE, Field.TENSOR, Field.DRAM})
-"""Fields of the profiling module: those that work on a MIG slice, and are copied to all pods of a share."""
 PER_PROCESS = frozenset({Field.UTIL, Field.MEMORY_USED})
 """Fields that the exporter takes apart by process where pods share a card."""
 

@@ -25,7 +25,7 @@ class _Handler(RequestHandler):
     async def prepare(self):
         query = {key: self.get_query_argument(key) for key in self.request.query_arguments}
         self.seen.append((self.request.method, self.request.path, query, dict(self.request.headers)))
-        method = {"GET": self.read, "POST": self.make, "PUT": self.put_in_place, "DELETE": self.remove}
+        method = {"GET": self.read, "POST": self.make, "DELETE": self.remove}
         try:
             await method.get(self.request.method, self.change)(self.request.path, query)
         except KubeError as error:
@@ -57,14 +57,9 @@ class _Handler(RequestHandler):
         self.set_status(201)
         self.finish(await self.fake.create(path, self.sent(), dry_run="dryRun" in query))
 
-    async def put_in_place(self, path, query):
-        self.finish(await self.fake.replace(path, self.sent(), dry_run="dryRun" in query))
-
     async def change(self, path, query):
-        if self.request.headers["Content-Type"] == "application/apply-patch+yaml":
-            self.finish(await self.fake.apply(path, self.sent(), force=query["force"] == "true"))
-        else:
-            self.finish(await self.fake.patch(path, self.sent()))
+        assert self.request.headers["Content-Type"] == "application/merge-patch+json"
+        self.finish(await self.fake.patch(path, self.sent()))
 
     async def remove(self, path, query):
         meant = self.sent().get("preconditions", {})

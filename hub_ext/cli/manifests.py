@@ -17,8 +17,9 @@ from ruamel.yaml.error import YAMLError
 
 from ..catalog.load import load_catalog
 from ..errors import Finding, Severity
+from ..importer.values import helm_merge
 from ..install.manifests import build_manifests
-from ..install.model import Installation
+from ..install.model import Description, Installation
 from ..install.values import build_values
 from ..managed import declared
 from ..render.documents import to_yaml
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> Report:
 
 
 def read_installation(path: Path) -> Installation:
-    """Read the description of an installation.
+    """Read the description of an installation, and what its catalog and its services make of it.
 
     Raises
     ------
@@ -60,12 +61,36 @@ def read_installation(path: Path) -> Installation:
         It is no YAML.
     ValidationError
         It says what does not make sense.
+    CatalogError
+        The catalog is wrong, or there is no such service.
     """
     try:
         found = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
     except YAMLError as error:
         raise UsageError(f"{path}: {str(error).splitlines()[0]}") from error
-    return Installation.model_validate(found, by_alias=True, by_name=False)
+    description = Description.model_validate(found, by_alias=True, by_name=False)
+    return complete(Installation.of(description, load_catalog(path.parent / description.catalog)))
+
+
+def complete(installation: Installation) -> Installation:
+    """Give an installation whose services' settings also say what follows from where everything is.
+
+    Raises
+    ------
+    CatalogError
+        There is no such service.
+    """
+    services = {
+        name: entry.model_copy(update={"settings": helm_merge(_defaults(installation, name), entry.settings)})
+        for name, entry in installation.services.items()
+    }
+    return installation.model_copy(update={"services": services})
+
+
+def _defaults(installation: Installation, name: str) -> dict[str, Any]:
+    module = _brought(declared(name)[0])
+    made: dict[str, Any] = module.defaults(installation) if hasattr(module, "defaults") else {}
+    return made
 
 
 def render(installation: Installation, folder: Path, part: str) -> list[dict[str, Any]]:
@@ -79,10 +104,9 @@ def render(installation: Installation, folder: Path, part: str) -> list[dict[str
     rights: dict[str, tuple[str, Rights]] = {name: declared(name) for name in installation.services}
     if part == "values":
         return [build_values(installation, rights)]
-    source = folder / installation.catalog
-    load_catalog(source)
     own = {name: brought_by(rights[name][0], entry.settings) for name, entry in installation.services.items()}
-    return build_manifests(installation, rights, catalog=_catalog_text(source), own=own)
+    catalog = _catalog_text(folder / installation.catalog)
+    return build_manifests(installation, rights, catalog=catalog, own=own)
 
 
 def brought_by(package: str, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -93,10 +117,16 @@ def brought_by(package: str, settings: Mapping[str, Any]) -> list[dict[str, Any]
     ValidationError
         The settings are wrong.
     """
-    if importlib.util.find_spec(f"{package}.installation") is None:
-        return []
-    found: list[dict[str, Any]] = importlib.import_module(f"{package}.installation").manifests(settings)
+    module = _brought(package)
+    found: list[dict[str, Any]] = module.manifests(settings) if hasattr(module, "manifests") else []
     return found
+
+
+def _brought(package: str) -> Any:
+    """Give the module `installation` of a service's package; None if it has none."""
+    if importlib.util.find_spec(f"{package}.installation") is None:
+        return None
+    return importlib.import_module(f"{package}.installation")
 
 
 def _catalog_text(path: Path) -> str:

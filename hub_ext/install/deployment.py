@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ..managed import CATALOG
+from ..render.rights import PREFIX
 from ..render.target import MANAGED_BY
 from ..units import format_bytes
+from .model import Installation, labels_of
 from .network import HUB_PORT, SERVICE_PORT
 
 USER: Final = 1000
@@ -29,23 +31,14 @@ def build_service(name: str, *, namespace: str, labels: dict[str, str]) -> dict[
     }
 
 
-def build_deployment(
-    name: str,
-    package: str,
-    *,
-    namespace: str,
-    image: str,
-    labels: dict[str, str],
-    volume: int | None = None,
-) -> list[dict[str, Any]]:
-    """Build the Deployment, and the claim of its volume if it has one.
-
-    Parameters
-    ----------
-    volume
-        Size in bytes of a volume at `STATE`.
-    """
-    metadata = {"name": f"gpu-workspaces-{name}", "namespace": namespace, "labels": {**labels, **MANAGED_BY}}
+def build_deployment(installation: Installation, name: str, package: str) -> list[dict[str, Any]]:
+    """Build the Deployment, and the claim of its volume if it has one."""
+    labels, volume = labels_of(name), installation.services[name].volume
+    metadata = {
+        "name": f"{PREFIX}-{name}",
+        "namespace": installation.hub_namespace,
+        "labels": {**labels, **MANAGED_BY},
+    }
     claim = [_claim(metadata, volume)] if volume else []
     deployment = {
         "apiVersion": "apps/v1",
@@ -58,7 +51,7 @@ def build_deployment(
             "selector": {"matchLabels": labels},
             "template": {
                 "metadata": {"labels": {**labels, **TO_HUB}},
-                "spec": _pod(name, package, image, has_volume=bool(volume)),
+                "spec": _pod(installation, name, package),
             },
         },
     }
@@ -73,10 +66,11 @@ def _claim(metadata: dict[str, Any], size: int) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
 
 
-def _pod(name: str, package: str, image: str, *, has_volume: bool) -> dict[str, Any]:
+def _pod(installation: Installation, name: str, package: str) -> dict[str, Any]:
+    probe = _probe(installation.prefix_of(name))
     volumes: list[dict[str, Any]] = [
-        {"name": "settings", "configMap": {"name": f"gpu-workspaces-{name}"}},
-        {"name": "catalog", "configMap": {"name": "gpu-workspaces-catalog"}},
+        {"name": "settings", "configMap": {"name": f"{PREFIX}-{name}"}},
+        {"name": "catalog", "configMap": {"name": f"{PREFIX}-catalog"}},
         {"name": "tmp", "emptyDir": {}},
     ]
     mounts = [
@@ -85,8 +79,8 @@ def _pod(name: str, package: str, image: str, *, has_volume: bool) -> dict[str, 
         {"name": "catalog", "mountPath": f"{FOLDER}/catalog"},
         {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108
     ]
-    if has_volume:
-        volumes.append({"name": "state", "persistentVolumeClaim": {"claimName": f"gpu-workspaces-{name}"}})
+    if installation.services[name].volume:
+        volumes.append({"name": "state", "persistentVolumeClaim": {"claimName": f"{PREFIX}-{name}"}})
         mounts.append({"name": "state", "mountPath": STATE})
     return {
         "serviceAccountName": name,
@@ -102,12 +96,12 @@ def _pod(name: str, package: str, image: str, *, has_volume: bool) -> dict[str, 
         "containers": [
             {
                 "name": name,
-                "image": image,
+                "image": str(installation.image or ""),
                 "command": ["python3", "-m", package, "--config", f"{FOLDER}/settings/settings.yaml"],
-                "env": _environment(name),
+                "env": _environment(installation, name),
                 "ports": [{"name": "http", "containerPort": SERVICE_PORT}],
-                "readinessProbe": _probe(name),
-                "livenessProbe": _probe(name) | {"failureThreshold": 6},
+                "readinessProbe": probe,
+                "livenessProbe": probe | {"failureThreshold": 6},
                 "resources": {
                     "requests": {"cpu": "100m", "memory": "128Mi"},
                     "limits": {"memory": "1Gi"},
@@ -124,11 +118,13 @@ def _pod(name: str, package: str, image: str, *, has_volume: bool) -> dict[str, 
     }
 
 
-def _environment(name: str) -> list[dict[str, Any]]:
+def _environment(installation: Installation, name: str) -> list[dict[str, Any]]:
     plain = {
         "JUPYTERHUB_SERVICE_NAME": name,
-        "JUPYTERHUB_API_URL": f"http://hub:{HUB_PORT}/hub/api",
+        "JUPYTERHUB_API_URL": f"http://hub:{HUB_PORT}{installation.base_url}hub/api",
         "JUPYTERHUB_SERVICE_URL": f"http://0.0.0.0:{SERVICE_PORT}",
+        "JUPYTERHUB_BASE_URL": installation.base_url,
+        "JUPYTERHUB_SERVICE_PREFIX": installation.prefix_of(name),
         "JUPYTERHUB_CLIENT_ID": f"service-{name}",
         CATALOG: f"{FOLDER}/catalog",
     }
@@ -140,5 +136,5 @@ def _environment(name: str) -> list[dict[str, Any]]:
     ]
 
 
-def _probe(name: str) -> dict[str, Any]:
-    return {"httpGet": {"path": f"/services/{name}/health", "port": "http"}, "periodSeconds": 10}
+def _probe(prefix: str) -> dict[str, Any]:
+    return {"httpGet": {"path": f"{prefix}health", "port": "http"}, "periodSeconds": 10}

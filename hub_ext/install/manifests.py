@@ -53,7 +53,7 @@ def build_manifests(
     made += [build_budget(name) for name in places.of_workspaces]
     made += build_policies(installation, rights)
     if installation.run is RunAs.DEPLOYMENTS:
-        made.append(_config_map("gpu-workspaces-catalog", installation, {"catalog.yaml": catalog}))
+        made.append(_config_map(f"{PREFIX}-catalog", installation, {"catalog.yaml": catalog}))
         for name in names:
             made += _deployed(installation, name, rights[name][0])
     return made
@@ -103,12 +103,5 @@ def _deployed(installation: Installation, name: str, package: str) -> list[dict[
     entry = installation.services[name]
     settings = json.dumps(entry.settings, indent=2)
     made = [_config_map(f"{PREFIX}-{name}", installation, {"settings.yaml": settings + "\n"})]
-    made += build_deployment(
-        name,
-        package,
-        namespace=installation.hub_namespace,
-        image=str(installation.image or ""),
-        labels=labels_of(name),
-        volume=entry.volume,
-    )
+    made += build_deployment(installation, name, package)
     return [*made, build_service(name, namespace=installation.hub_namespace, labels=labels_of(name))]

@@ -6,17 +6,16 @@ Pure: no clock, no network.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
+from ..importer.values import helm_merge
 from ..managed import CATALOG, CHART_VALUES, SETTINGS, hub_roles, variable_of
-from ..rights import Rights
-from .model import Installation, RunAs, labels_of
-from .network import HUB, SERVICE_PORT, to_pods, to_public
-from .policies import callers
+from .model import Installation, RunAs
+from .network import HUB, HUB_PORT, to_all_but_metadata, to_names, to_pods
+from .policies import Known, callers, hub_callers, to_services, to_web, to_workspaces
 
 
-def build_values(installation: Installation, rights: Mapping[str, tuple[str, Rights]]) -> dict[str, Any]:
+def build_values(installation: Installation, rights: Known) -> dict[str, Any]:
     """Build the chart's values about services: the hub's list, roles, and who may reach whom.
 
     Parameters
@@ -25,39 +24,59 @@ def build_values(installation: Installation, rights: Mapping[str, tuple[str, Rig
         Package and rights of each service.
     """
     names = sorted(installation.services)
-    ports = [installation.port_of(name) for name in names]
-    services = {name: _hub_entry(installation, name, rights[name][0]) for name in names}
-    opened = [name for name in names if "user" in rights[name][1].opened_by]
     told = [name for name in names if "server" in rights[name][1].opened_by]
     roles = hub_roles(rights[name][1] for name in names)
-    prefix = {name: f"{installation.url_of(name)}/services/{name}/" for name in told}
     values: dict[str, Any] = {
         "hub": {
-            "services": services,
+            "services": {name: _hub_entry(installation, name, rights[name][0]) for name in names},
             "loadRoles": {role["name"]: {k: v for k, v in role.items() if k != "name"} for role in roles},
         },
-        "singleuser": {"extraEnv": {variable_of(name): prefix[name] for name in told}},
+        "singleuser": {
+            "extraEnv": {variable_of(name): installation.home_of(name) for name in told},
+            "networkPolicy": {
+                "egress": [*_names(installation), *to_services(installation, rights), to_web(installation)]
+            },
+        },
     }
-    if installation.run is RunAs.DEPLOYMENTS:
-        egress = [*(to_pods(labels_of(name), SERVICE_PORT) for name in told), to_public(443)]
-        values["singleuser"]["networkPolicy"] = {"egress": egress}
-        values["proxy"] = {
-            "chp": {"networkPolicy": {"egress": [to_pods(labels_of(name), SERVICE_PORT) for name in opened]}}
-        }
-        return values
-    values["hub"]["service"] = {
-        "extraPorts": [
-            {"name": name, "port": port, "targetPort": port} for name, port in zip(names, ports, strict=True)
-        ]
-    }
-    user_ports = [installation.port_of(name) for name in told]
-    values["hub"]["networkPolicy"] = {
-        "ingress": [rule for name in names for rule in callers(installation, name, rights[name][1])]
-    }
-    to_services = [to_pods(HUB, *user_ports)] if user_ports else []
-    values["singleuser"]["networkPolicy"] = {"egress": [*to_services, to_public(443)]}
-    values["proxy"] = {"chp": {"networkPolicy": {"egress": [to_pods(HUB, *ports)]}}}
+    for more in (_network(installation, rights), _address(installation)):
+        values = helm_merge(values, more)
     return values
+
+
+def _address(installation: Installation) -> dict[str, Any]:
+    """Build what says where the hub is."""
+    hub: dict[str, Any] = {} if installation.base_url == "/" else {"baseUrl": installation.base_url}
+    if installation.team_namespaces:  # where the hub's short name is nobody's
+        url = f"http://hub.{installation.hub_namespace}.svc:{HUB_PORT}"
+        hub["config"] = {"JupyterHub": {"hub_connect_url": url}}
+    return {"hub": hub}
+
+
+def _network(installation: Installation, rights: Known) -> dict[str, Any]:
+    """Build what hub and proxy may reach, and who may reach the hub, beside the chart's own rules."""
+    ports = {name: installation.port_of(name) for name in sorted(installation.services)}
+    ingress = hub_callers(installation)
+    hub: dict[str, Any] = {}
+    if installation.run is RunAs.IN_HUB:
+        hub["service"] = {
+            "extraPorts": [{"name": name, "port": port, "targetPort": port} for name, port in ports.items()]
+        }
+        ingress += [rule for name in ports for rule in callers(installation, name, rights[name][1])]
+        services = [to_pods(HUB, *ports.values())]
+    else:
+        services = [to_pods(installation.pods_of(name), port) for name, port in ports.items()]
+    names, workspaces = _names(installation), to_workspaces(installation)
+    # The hub needs the API server, the provider of sign-in, a database: wherever those are.
+    hub["networkPolicy"] = {"ingress": ingress, "egress": [*names, to_all_but_metadata()]}
+    return {
+        "hub": hub,
+        "proxy": {"chp": {"networkPolicy": {"egress": [*names, *services, *workspaces]}}},
+    }
+
+
+def _names(installation: Installation) -> list[dict[str, Any]]:
+    """Build the rule for names that are resolved where the chart does not expect it."""
+    return [to_names(installation.name_servers)] if installation.name_servers else []
 
 
 def _hub_entry(installation: Installation, name: str, package: str) -> dict[str, Any]:

@@ -275,7 +275,8 @@ def test_mistakes_in_a_description_are_told(tmp_path, capsys):
     assert "servicez" in capsys.readouterr().err
     file.write_text("run: [\n")
     assert main(["manifests", str(file)]) == 2
-    file.write_text("run: in-hub\ncatalog: c.yaml\nvalues: []\nservices: {cooker: {}}\n")
+    catalog = next((FOLDER / "catalogs").glob("*.yaml"))
+    file.write_text(f"run: in-hub\ncatalog: {catalog}\nvalues: []\nservices: {{cooker: {{}}}}\n")
     assert main(["manifests", str(file), "--part", "values"]) != 0
     assert "cooker" in capsys.readouterr().err
 

@@ -6,6 +6,7 @@ Pure: no clock, no network.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from ipaddress import IPv4Network, ip_network
 from typing import Any, Final
 
 from hub_ext.errors import Severity
@@ -15,7 +16,7 @@ from ..scene import Object, Scene
 
 USER_LABELS: Final = {"app": "jupyterhub", "component": "singleuser-server"}
 """Labels that KubeSpawner and the chart give every workspace."""
-_METADATA: Final = "169.254.169.254/32"
+_METADATA: Final = IPv4Network("169.254.169.254/32")
 
 
 def users_apart(scene: Scene) -> Iterator[Problem]:
@@ -45,14 +46,25 @@ def metadata_by_policy(scene: Scene) -> Iterator[Problem]:
         where = f"{policy['metadata']['namespace']}/{policy['metadata']['name']}"
         for rule in policy["spec"].get("egress") or []:
             for peer in rule.get("to") or []:
-                block = peer.get("ipBlock") or {}
-                if block.get("cidr") == "0.0.0.0/0" and _METADATA not in (block.get("except") or []):
+                if _leads_to_metadata(peer.get("ipBlock") or {}):
                     yield Problem(
                         message=f"NetworkPolicy {where} lets workspaces ask for the node's credentials",
-                        evidence=f"egress to 0.0.0.0/0 without except {_METADATA}",
+                        evidence=f"egress to {peer['ipBlock']['cidr']} without except {_METADATA}",
                         help=f"Add {_METADATA} to except.",
                         path=f"networkpolicies/{where}",
                     )
+
+
+def _leads_to_metadata(block: Mapping[str, Any]) -> bool:
+    """Say whether a block of addresses has that of metadata; networks that cannot be read have it not."""
+    try:
+        networks = [ip_network(one, strict=False) for one in (block["cidr"], *(block.get("except") or []))]
+    except (KeyError, ValueError):
+        return False
+    within, *without = (
+        isinstance(network, IPv4Network) and network.supernet_of(_METADATA) for network in networks
+    )
+    return within and not any(without)
 
 
 def _types(policy: Object) -> list[str]:

@@ -383,18 +383,14 @@ FINE = {
         }
     ],
     "policy-metadata": [
-        {
-            "objects": {
-                "NetworkPolicy": [
-                    policy(
-                        "out",
-                        egress=[
-                            {"to": [{"ipBlock": {"cidr": "0.0.0.0/0", "except": ["169.254.169.254/32"]}}]}
-                        ],
-                    )
-                ]
-            }
-        }
+        {"objects": {"NetworkPolicy": [policy("out", egress=[{"to": [{"ipBlock": block}]}])]}}
+        for block in (
+            {"cidr": "0.0.0.0/0", "except": ["169.254.169.254/32"]},
+            {"cidr": "0.0.0.0/0", "except": ["10.0.0.0/8", "169.254.0.0/16"]},
+            {"cidr": "10.0.0.0/8"},
+            {"cidr": "::/0"},
+            {},
+        )
     ],
     "webhook": [
         {"objects": {"ValidatingWebhookConfiguration": [hook(service=AWAY)], "EndpointSlice": [READY]}},

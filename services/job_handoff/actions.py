@@ -15,9 +15,12 @@ from .core import Core
 from .desk import Desk, Submitted
 from .ids import ANNOTATION_CANCELED
 from .keeper import Keeper
+from .reasons import RunReason
 from .record import Record
 from .seen import Seen
-from .status import Phase
+from .status import Phase, Status
+from .steps import steps_of
+from .texts import sentence
 from .verdicts import RefusalReason, RunRefusedError
 
 
@@ -28,7 +31,7 @@ class Actions:
         self._core, self._board, self._desk, self._keeper = core, board, desk, keeper
 
     async def cancel(self, person: Person, run: str, *, admin: bool = False) -> Seen:
-        """End a run, or a schedule; ending one that has ended changes nothing.
+        """End a run, or a schedule, whose runs go on; ending one that has ended changes nothing.
 
         Its record is kept. Where the store does not answer, the run loses its quota now and is filed and
         removed later.
@@ -37,10 +40,14 @@ class Actions:
         if seen.obj is None or seen.status.phase.has_ended:
             return seen
         await self._core.audit("canceled", seen.record, actor=person.name)
+        now = self._core.now()
         if seen.obj["kind"] == "CronJob":
+            text = sentence(RunReason.CANCELED)
+            status = Status(phase=Phase.CANCELED, reason=RunReason.CANCELED, text=text, since=now, ended=now)
+            await self._keeper.file_schedule(seen, status)
             await self._core.cluster.remove(seen.obj)
-            return seen
-        when = self._core.now().isoformat(timespec="seconds")
+            return Seen(record=seen.record, status=status, steps=steps_of(seen.record, status))
+        when = now.isoformat(timespec="seconds")
         obj = await self._core.cluster.annotate(seen.obj, {ANNOTATION_CANCELED: when})
         canceled = await self._board.live(obj, seen.record)
         if not await self._keeper.file(canceled) and canceled.around and canceled.around.workload:
@@ -66,7 +73,9 @@ class Actions:
         seen = await self._board.one(person, run)
         if not seen.status.phase.has_ended:
             raise RunRefusedError(RefusalReason.NOT_ENDED, "The run has not ended.", help="Cancel it first.")
-        body = self.body_of(seen.record, resume=seen.status.phase is not Phase.SUCCEEDED)
+        # Each run of a schedule begins anew.
+        resume = seen.status.phase is not Phase.SUCCEEDED and not seen.record.is_schedule
+        body = self.body_of(seen.record, resume=resume)
         return await self._desk.submit(person.name, body | {"key": key or secrets.token_hex(16)})
 
     def body_of(self, record: Record, *, resume: bool = False) -> dict[str, Any]:

@@ -69,12 +69,21 @@ class Queues(HandoffApi):
         self.finish({"queues": [as_json(queue) for queue in found if queue is not None]})
 
 
+class Usage(HandoffApi):
+    """What one keeps in the store, and how much one may."""
+
+    async def get(self) -> None:
+        shelf = await self.handoff.core.kept.usage(self.user)
+        self.finish(shelf.as_dict(self.handoff.settings.bounds))
+
+
 class Runs(HandoffApi):
     """One's runs, and a new one."""
 
     async def get(self) -> None:
-        found = await self.handoff.board.mine(await self.person())
-        self.finish({"runs": [view(self.handoff, one) for one in found]})
+        found, problem = await self.found()
+        notice = {"notice": problem} if problem else {}
+        self.finish({"runs": [view(self.handoff, one) for one in found], **notice})
 
     async def post(self) -> None:
         dry_run = self.get_query_argument("dryRun", "false") == "true"
@@ -88,6 +97,10 @@ class Run(HandoffApi):
 
     async def get(self, run: str) -> None:
         self.finish(view(self.handoff, await self.handoff.board.one(await self.person(), run)))
+
+    async def delete(self, run: str) -> None:
+        """Remove a run that has ended, with all that it left behind."""
+        self.finish({"files": await self.handoff.remover.run(await self.person(), run)})
 
 
 class Cancel(HandoffApi):
@@ -171,6 +184,7 @@ ROUTES: tuple[tuple[str, type[HandoffApi], dict[str, Any]], ...] = (
     (r"api/openapi\.json", Description, {}),
     (r"api/offers", Offers, {}),
     (r"api/queues", Queues, {}),
+    (r"api/usage", Usage, {}),
     (r"api/snapshots/([0-9a-f]{64})", Snapshots, {}),
     (r"api/runs", Runs, {}),
     (r"api/runs/([a-z0-9-]{1,63})", Run, {}),

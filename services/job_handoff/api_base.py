@@ -18,6 +18,7 @@ from services.base.handlers import Handler
 
 from .parts import Parts
 from .people import Asker, ask_hub
+from .seen import Seen
 from .store import StoreError, refusal
 from .verdicts import RefusalReason, RunRefusedError
 
@@ -39,6 +40,15 @@ class Asked(Handler):
     async def person(self) -> Person:
         """Give the one who asks."""
         return (await self.asker()).person
+
+    async def found(self) -> tuple[tuple[Seen, ...], str]:
+        """Find the runs of the one who asks; without the store, those that are on the cluster, and why."""
+        person = await self.person()
+        try:
+            return await self.handoff.board.mine(person), ""
+        except StoreError as error:
+            live = await self.handoff.board.mine(person, filed=False)
+            return live, f"{refusal(error).message} Runs that ended before are not shown."
 
     def send_error(self, status_code: int = 500, **kwargs: Any) -> None:
         """Give refusals and failures of the store their own status."""

@@ -24,8 +24,10 @@ from .cluster import Cluster
 from .core import Core, runner_secret
 from .desk import Desk
 from .keeper import Keeper
+from .kept import Kept
 from .metrics import Metrics
 from .pages import PAGES
+from .remover import Remover
 from .runner_api import RUNNER_ROUTES
 from .settings import HandoffSettings
 from .store import Store
@@ -48,6 +50,7 @@ class JobHandoff(Service[HandoffSettings]):
     board: Board
     keeper: Keeper
     actions: Actions
+    remover: Remover
 
     async def open(self, stack: AsyncExitStack) -> None:
         """Connect to the cluster and make the parts."""
@@ -69,6 +72,7 @@ class JobHandoff(Service[HandoffSettings]):
             hub=self.hub,
             catalogs=CatalogFile(settings.catalog),
             census=Census(kube, cluster, settings.server_namespaces),
+            kept=Kept(store, settings.bounds),
             metrics=Metrics(self.registry),
             secret=runner_secret(settings, self.context.token),
         )
@@ -76,6 +80,7 @@ class JobHandoff(Service[HandoffSettings]):
         self.board = Board(self.core)
         self.keeper = Keeper(self.core, self.board)
         self.actions = Actions(self.core, self.board, self.desk, self.keeper)
+        self.remover = Remover(self.core, self.board)
 
     def loops(self) -> Sequence[Loop]:
         """Give the periodic work."""

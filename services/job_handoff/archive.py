@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NoReturn
 
 from pathspec import GitIgnoreSpec
 
@@ -39,6 +39,8 @@ from .verdicts import RefusalReason, RunRefusedError
 _MEMORY: Final = 8 * 1024 * 1024
 _CHUNK: Final = 1024 * 1024
 _LARGEST_NOTEBOOK: Final = 32 * 1024 * 1024
+_LARGEST_HEAD: Final = 1024 * 1024
+"""Bytes of an archive between two files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +68,13 @@ class Contents:
     """Kernel that each notebook names; None where it names none."""
 
 
-def pack(folder: Path, limits: Limits | None = None) -> Packed:
+def pack(folder: Path, limits: Limits | None = None, *, rules: GitIgnoreSpec | None = None) -> Packed:
     """Pack a folder without what is ignored.
+
+    Parameters
+    ----------
+    rules
+        What is ignored; left out, what the folder's own ignore file says, and what nobody takes along.
 
     Raises
     ------
@@ -75,7 +82,7 @@ def pack(folder: Path, limits: Limits | None = None) -> Packed:
         It is too large, or holds credentials, or something that is neither file, folder nor link.
     """
     bounds = limits or Limits()
-    found = list(_walk(folder, _rules(folder)))
+    found = list(_walk(folder, _rules(folder) if rules is None else rules))
     sizes = sorted(((member.size, member.path) for member in found), reverse=True)
     check_total(len(found), sum(size for size, _ in sizes), bounds, largest=sizes)
     for member in found:
@@ -97,17 +104,27 @@ def pack(folder: Path, limits: Limits | None = None) -> Packed:
     return Packed(file=file, sha256=digest, size=size, files=files)
 
 
+def own_rules(folder: Path) -> GitIgnoreSpec:
+    """Read only what the user said not to take along, for what is chosen by something else already."""
+    file = folder / IGNORE_FILE
+    return GitIgnoreSpec.from_lines(_read_lines(file) if file.is_file() else ())
+
+
+def _read_lines(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8", errors="replace").splitlines()
+
+
 def _rules(folder: Path) -> GitIgnoreSpec:
     for name in (IGNORE_FILE, ".gitignore"):
         file = folder / name
         if file.is_file():
-            return ignore_rules(file.read_text(encoding="utf-8", errors="replace").splitlines())
+            return ignore_rules(_read_lines(file))
     return ignore_rules(())
 
 
 def _walk(folder: Path, rules: GitIgnoreSpec) -> Iterator[Member]:
     """Give what is not ignored, in a fixed order; ignored folders are not entered."""
-    for root, folders, files in os.walk(folder):
+    for root, folders, files in os.walk(folder, onerror=_refuse):
         here = PurePosixPath(Path(root).relative_to(folder).as_posix())
         links = [name for name in folders if (Path(root) / name).is_symlink()]
         folders[:] = sorted(
@@ -117,6 +134,16 @@ def _walk(folder: Path, rules: GitIgnoreSpec) -> Iterator[Member]:
             path = str(here / name)
             if not rules.match_file(path):
                 yield _member(Path(root) / name, path)
+
+
+def _refuse(error: OSError) -> NoReturn:
+    """Refuse what cannot be read: it would be missing in the run without a word."""
+    raise RunRefusedError(
+        RefusalReason.SOURCE_UNSAFE,
+        f"{str(error.filename)[-200:]!r} cannot be read: {error.strerror}.",
+        field="source",
+        help=f"Name it in {IGNORE_FILE}, or let it be read.",
+    ) from error
 
 
 def _member(file: Path, path: str) -> Member:
@@ -135,13 +162,20 @@ def _add(archive: tarfile.TarFile, folder: Path, member: Member) -> None:
         return
     file = folder / member.path
     info.mode = 0o755 if os.access(file, os.X_OK) else 0o644
-    with file.open("rb") as content:
+    with _opened(file) as content:
         if what := find_credential(content.read(SEARCHED)):
             raise credential(member.path, what)
         # The size at this moment: a file that still grows is cut, not a broken archive.
         info.size = os.fstat(content.fileno()).st_size
         content.seek(0)
         archive.addfile(info, content)
+
+
+def _opened(file: Path) -> IO[bytes]:
+    try:
+        return file.open("rb")
+    except OSError as error:
+        _refuse(error)
 
 
 def inspect(file: IO[bytes], limits: Limits | None = None) -> Contents:
@@ -157,16 +191,21 @@ def inspect(file: IO[bytes], limits: Limits | None = None) -> Contents:
     kernels: dict[str, str | None] = {}
     members, size = 0, 0
     try:
-        with tarfile.open(fileobj=_Bounded(file, bounds), mode="r|gz") as archive:
+        packed = _Packed(file, bounds)
+        unpacked = _Unpacked(gzip.GzipFile(fileobj=packed, mode="rb"))
+        with tarfile.open(fileobj=unpacked, mode="r|") as archive:
             for info in archive:
                 members, size = members + 1, size + info.size
                 check_total(members, size, bounds)
+                unpacked.allow(info.size)
                 member = _read_member(info)
+                if member.path == ".":
+                    continue
                 check_member(member)
                 if member.kind is not MemberKind.FILE:
                     continue
                 files.append(member.path)
-                _look_into(archive, info, kernels)
+                _look_into(archive, info, member.path, kernels)
     except (tarfile.TarError, EOFError, OSError, zlib.error, UnicodeError) as error:
         raise RunRefusedError(
             RefusalReason.SOURCE_UNSAFE, f"The upload is not an archive (tar.gz): {error}.", field="source"
@@ -174,7 +213,7 @@ def inspect(file: IO[bytes], limits: Limits | None = None) -> Contents:
     return Contents(files=tuple(files), size=size, kernels=kernels)
 
 
-class _Bounded(io.RawIOBase):
+class _Packed(io.RawIOBase):
     """Reads no more of an archive than is allowed, whatever it says about itself."""
 
     def __init__(self, file: IO[bytes], limits: Limits) -> None:
@@ -192,8 +231,36 @@ class _Bounded(io.RawIOBase):
         return chunk
 
 
+class _Unpacked(io.RawIOBase):
+    """Unpacks no more than the files that were let through, and a little for what is said about the next.
+
+    The names and notes of a member have no bound of their own, and are read into memory: a few bytes of an
+    archive could ask for all of it.
+    """
+
+    def __init__(self, file: gzip.GzipFile) -> None:
+        self._file = file
+        self._left = _LARGEST_HEAD
+
+    def allow(self, size: int) -> None:
+        """Let one file through, with what is said about the one after it."""
+        self._left = size + _LARGEST_HEAD
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        chunk = self._file.read(size)
+        self._left -= len(chunk)
+        if self._left < 0:
+            raise RunRefusedError(
+                RefusalReason.SOURCE_UNSAFE, "The archive says too much about one file.", field="source"
+            )
+        return chunk
+
+
 def _read_member(info: tarfile.TarInfo) -> Member:
-    path = info.name.rstrip("/")
+    path = info.name.rstrip("/").removeprefix("./")  # as `tar -czf … .` writes it
     if info.isreg():
         return Member(path=path, kind=MemberKind.FILE, size=info.size)
     if info.isdir():
@@ -203,16 +270,18 @@ def _read_member(info: tarfile.TarInfo) -> Member:
     return Member(path=path, kind=MemberKind.OTHER)
 
 
-def _look_into(archive: tarfile.TarFile, info: tarfile.TarInfo, kernels: dict[str, str | None]) -> None:
+def _look_into(
+    archive: tarfile.TarFile, info: tarfile.TarInfo, path: str, kernels: dict[str, str | None]
+) -> None:
     content = archive.extractfile(info)
     if content is None:
         return
-    notebook = info.name.endswith(".ipynb") and info.size <= _LARGEST_NOTEBOOK
+    notebook = path.endswith(".ipynb") and info.size <= _LARGEST_NOTEBOOK
     start = content.read(info.size if notebook else min(info.size, SEARCHED))
     if what := find_credential(start):
-        raise credential(info.name, what)
+        raise credential(path, what)
     if notebook:
-        kernels[info.name] = kernel_of(start)
+        kernels[path] = kernel_of(start)
 
 
 def kernel_of(notebook: bytes) -> str | None:
@@ -220,7 +289,7 @@ def kernel_of(notebook: bytes) -> str | None:
     try:
         found: Any = json.loads(notebook)
         name = found["metadata"]["kernelspec"]["name"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     return name if isinstance(name, str) else None
 

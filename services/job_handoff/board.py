@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
+from hub_ext.errors import BadValueError
 from hub_ext.selection_access import Person, teams_of
 
 from . import places
@@ -24,6 +26,8 @@ from .status import Observed, Status, judge
 from .steps import steps_of
 from .store import Found, StoreError
 from .verdicts import RefusalReason, RunRefusedError
+
+log = logging.getLogger(__name__)
 
 LISTED: Final = 100
 """Ended runs that a list shows at most."""
@@ -37,9 +41,15 @@ class Board:
     def __init__(self, core: Core) -> None:
         self._core = core
 
-    async def mine(self, person: Person) -> tuple[Seen, ...]:
-        """List the runs of a user, the newest first."""
-        return await self._listed(user=person.name, person=person)
+    async def mine(self, person: Person, *, filed: bool = True) -> tuple[Seen, ...]:
+        """List the runs of a user, the newest first.
+
+        Parameters
+        ----------
+        filed
+            Whether those are listed too that only the store knows.
+        """
+        return await self._listed(user=person.name, person=person if filed else None)
 
     async def everyones(self) -> tuple[Seen, ...]:
         """List the runs of everybody that the cluster still has, the newest first; for admins."""
@@ -80,7 +90,13 @@ class Board:
         for content in contents:
             if content is None:
                 continue
-            record = parse_record(content.decode())
+            try:
+                record = parse_record(content.decode())
+                status_of(record)
+            except (BadValueError, ValueError) as error:
+                # One that cannot be read must not hide the others.
+                log.warning("record not read: user=%s error=%s", person.name, error)
+                continue
             if record.user == person.name:
                 records.append(record)
         return records

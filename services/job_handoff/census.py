@@ -38,17 +38,21 @@ class Count:
     """What runs take that are queued or run, by name."""
     held: dict[str, Holding] = field(default_factory=dict)
     """What runs would take that a limit holds back, by name, oldest first."""
-    active: dict[str, int] = field(default_factory=dict)
-    """Runs per user that have not ended, held ones included."""
+    owners: dict[str, str] = field(default_factory=dict)
+    """User of each run that has not ended, held ones included, and of each schedule, by its name."""
 
     @property
     def holdings(self) -> list[Holding]:
         return [*self.servers, *self.runs.values()]
 
+    def active(self, user: str) -> int:
+        """Count what a user has that has not ended."""
+        return sum(1 for owner in self.owners.values() if owner == user)
+
     def add(self, name: str, holding: Holding, *, held: bool) -> None:
         """Count a run."""
+        self.owners[name] = holding.owner.user
         (self.held if held else self.runs)[name] = holding
-        self.active[holding.owner.user] = self.active.get(holding.owner.user, 0) + 1
 
 
 class Census:
@@ -82,7 +86,9 @@ class Census:
                 if holding is not None and holding.owner.user:
                     count.servers.append(holding)
         for obj in sorted(await self._cluster.runs(), key=lambda one: one["metadata"]["creationTimestamp"]):
-            if (holding := holding_of_run(obj, weights)) is not None:
+            if obj["kind"] == "CronJob" and (record := _record(obj)) is not None:
+                count.owners[record.id] = record.user
+            elif (holding := holding_of_run(obj, weights)) is not None:
                 count.add(obj["metadata"]["name"], holding, held=is_held(obj))
         return count
 
@@ -93,11 +99,16 @@ def holding_of_run(obj: Mapping[str, Any], weights: Weights) -> Holding | None:
     over = ANNOTATION_CANCELED in notes or ANNOTATION_STUCK in notes or read_end(obj) is not None
     if over or obj["kind"] == "CronJob":
         return None
+    record = _record(obj)
+    return holding_of(record, weights, name=obj["metadata"]["name"]) if record is not None else None
+
+
+def _record(obj: Mapping[str, Any]) -> Record | None:
+    """Read the record; None for what this service did not make: who put it there is no user of the hub."""
     try:
-        record = parse_record(notes.get(ANNOTATION_RECORD, ""))
+        return parse_record((obj["metadata"].get("annotations") or {}).get(ANNOTATION_RECORD, ""))
     except BadValueError:
-        return None  # not made by this service: whoever put it there is not a user of the hub
-    return holding_of(record, weights, name=obj["metadata"]["name"])
+        return None
 
 
 def holding_of(record: Record, weights: Weights, *, name: str = "") -> Holding:

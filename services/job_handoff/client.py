@@ -25,6 +25,8 @@ URL: Final = "GPU_WORKSPACES_HANDOFF_URL"
 TOKEN: Final = "JUPYTERHUB_API_TOKEN"  # noqa: S105 - the name of a variable
 TIMEOUT: Final = httpx.Timeout(60.0, connect=10.0)
 TRIES: Final = 4
+ENDED: Final = frozenset({"succeeded", "failed", "canceled"})
+"""Phases of a run that does not change any more."""
 PAUSE: Final = 1.0
 """Seconds after the first try that nobody answered; twice as long after each further one."""
 
@@ -105,6 +107,10 @@ class Client:
         """Have something done. Sent again while nobody answers: with a key that does nothing twice."""
         return self._ask("POST", path, params=query, json=dict(body)).json()
 
+    def delete(self, path: str) -> Any:
+        """Have something removed."""
+        return self._ask("DELETE", path).json()
+
     def upload(self, packed: Packed) -> None:
         """Send a source, unless it is there."""
         path = f"api/snapshots/{packed.sha256}"
@@ -126,10 +132,11 @@ class Client:
                 with part.open("wb") as file:
                     for chunk in answer.iter_bytes():
                         file.write(chunk)
+            part.replace(target)
         except httpx.HTTPError as error:
-            part.unlink(missing_ok=True)
             raise HandoffError(f"{name}: {error!r}") from error
-        part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
 
     def _ask(self, method: str, path: str, **more: Any) -> httpx.Response:
         for again in range(TRIES - 1):

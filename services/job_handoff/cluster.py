@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Final
@@ -32,6 +32,10 @@ PLURALS: Final[Mapping[str, tuple[str, str]]] = {
 """API version and plural of each kind of run."""
 REQUIRED: Final = frozenset({"Job", "CronJob"})
 """Kinds that every cluster has; the others may be missing, or not be granted."""
+_BESIDE: Final[Mapping[str, tuple[str, str]]] = {
+    "ConfigMap": ("v1", "configmaps"),
+    "NetworkPolicy": ("networking.k8s.io/v1", "networkpolicies"),
+}
 _JOB_NAME: Final = "batch.kubernetes.io/job-name"
 
 
@@ -93,50 +97,54 @@ class Cluster:
         return await self.kube.patch(path, body) | {"kind": obj["kind"]}
 
     async def remove(self, obj: Mapping[str, Any]) -> None:
-        """Delete the object of a run with its pods, unless another has its name by now."""
+        """Delete the object of a run with its pods, unless another has its name by now.
+
+        Runs of a schedule stay: each is a run of its own, and is ended and filed as such.
+        """
         metadata = obj["metadata"]
+        how = "Orphan" if obj["kind"] == "CronJob" else "Background"
         with contextlib.suppress(ConflictError):
-            await self.kube.delete(self._path(obj["kind"], metadata["name"]), uid=metadata["uid"])
+            path = self._path(obj["kind"], metadata["name"])
+            await self.kube.delete(path, uid=metadata["uid"], propagation=how)
 
     async def suspend_schedule(self, obj: Mapping[str, Any], *, suspended: bool) -> None:
         """Let a schedule rest, or go on."""
         path = self._path("CronJob", obj["metadata"]["name"])
         await self.kube.patch(path, {"spec": {"suspend": suspended}})
 
-    # ConfigMaps
+    # What stands beside runs: ConfigMaps and NetworkPolicies
 
-    async def ensure_map(self, config_map: Mapping[str, Any], *, dry_run: bool = False) -> None:
-        """Have a ConfigMap; its name says what is in it, so one that is there is the right one."""
+    def _beside(self, kind: str, *name: str) -> str:
+        version, plural = _BESIDE[kind]
+        return api_path(version, plural, *name, namespace=self.namespace)
+
+    async def ensure(self, obj: Mapping[str, Any]) -> None:
+        """Have an object; its name says what is in it, so one that is there is the right one."""
         with contextlib.suppress(ConflictError):
-            await self.kube.create(self._core("configmaps"), config_map, dry_run=dry_run)
+            await self.kube.create(self._beside(obj["kind"]), obj)
 
-    async def ensure_policy(self, policy: Mapping[str, Any]) -> None:
-        """Have the NetworkPolicy of a run."""
-        with contextlib.suppress(ConflictError):
-            await self.kube.create(self._policy(), policy)
+    async def give(self, kind: str, name: str, owner: Mapping[str, Any]) -> None:
+        """Let an object go when its run goes."""
+        await self.kube.patch(self._beside(kind, name), _owned_by(owner))
 
-    def _policy(self, *name: str) -> str:
-        return api_path("networking.k8s.io/v1", "networkpolicies", *name, namespace=self.namespace)
-
-    async def give_policy(self, name: str, owner: Mapping[str, Any]) -> None:
-        """Let a NetworkPolicy go when its run goes."""
-        await self.kube.patch(self._policy(name), _owned_by(owner))
-
-    async def give_map(self, name: str, owner: Mapping[str, Any]) -> None:
-        """Let a ConfigMap go when its run goes."""
-        await self.kube.patch(self._core("configmaps", name), _owned_by(owner))
-
-    async def source_maps(self) -> tuple[dict[str, Any], ...]:
-        """List the ConfigMaps with sources that no run owns yet."""
-        found = await self.kube.list(
-            self._core("configmaps"), labelSelector=f"app.kubernetes.io/component=source,{LABEL_JOB}"
+    async def loose(self) -> tuple[dict[str, Any], ...]:
+        """List what was made for a run and is owned by none yet, each with its `kind`."""
+        selectors = {
+            "ConfigMap": f"app.kubernetes.io/component=source,{LABEL_JOB}",
+            "NetworkPolicy": LABEL_JOB,
+        }
+        lists = [await self.kube.list(self._beside(kind), labelSelector=selectors[kind]) for kind in _BESIDE]
+        return tuple(
+            one | {"kind": kind}
+            for kind, found in zip(_BESIDE, lists, strict=True)
+            for one in found
+            if not one["metadata"].get("ownerReferences")
         )
-        return tuple(one for one in found if not one["metadata"].get("ownerReferences"))
 
-    async def drop_map(self, config_map: Mapping[str, Any]) -> None:
-        """Delete a ConfigMap."""
-        metadata = config_map["metadata"]
-        await self.kube.delete(self._core("configmaps", metadata["name"]), uid=metadata["uid"])
+    async def drop(self, obj: Mapping[str, Any]) -> None:
+        """Delete what no run owns."""
+        metadata = obj["metadata"]
+        await self.kube.delete(self._beside(obj["kind"], metadata["name"]), uid=metadata["uid"])
 
     # What belongs to a run
 
@@ -157,14 +165,20 @@ class Cluster:
     async def workload(self, obj: Mapping[str, Any]) -> dict[str, Any] | None:
         """Read Kueue's Workload of a run; None if there is none yet."""
         uid = obj["metadata"]["uid"]
-        path = api_path(KUEUE, "workloads", namespace=self.namespace)
-        found = await self.kube.list(path, labelSelector=f"kueue.x-k8s.io/job-uid={uid}")
-        return next(iter(found.items), None)
+        found = await self._workloads(labelSelector=f"kueue.x-k8s.io/job-uid={uid}")
+        return next(iter(found), None)
 
     async def workloads(self) -> dict[str, dict[str, Any]]:
         """Read all Workloads, by the uid of what they stand for."""
-        found = await self.kube.list(api_path(KUEUE, "workloads", namespace=self.namespace))
+        found = await self._workloads()
         return {owner["uid"]: one for one in found for owner in one["metadata"].get("ownerReferences") or ()}
+
+    async def _workloads(self, **params: str) -> Sequence[dict[str, Any]]:
+        path = api_path(KUEUE, "workloads", namespace=self.namespace)
+        try:
+            return (await self.kube.list(path, **params)).items
+        except NotFoundError:
+            return ()  # without Kueue nothing starts, and what has ended is still there to be looked at
 
     async def pods(self, user: str | None = None) -> dict[str, tuple[Pod, ...]]:
         """Read the pods of runs, by the name of the run or of the Job of a schedule, oldest first."""

@@ -25,6 +25,7 @@ from . import places
 from .census import Census
 from .cluster import Cluster
 from .ids import NO_TEAM
+from .kept import Kept
 from .metrics import Metrics
 from .record import Record, parse_record
 from .settings import HandoffSettings
@@ -59,6 +60,7 @@ class Core:
     hub: Hub
     catalogs: CatalogFile
     census: Census
+    kept: Kept
     metrics: Metrics
     secret: bytes
 

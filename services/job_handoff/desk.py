@@ -9,11 +9,12 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from hub_ext.catalog.model import RunKind
+from hub_ext.cluster.times import read_time
 from hub_ext.errors import HubError, KubeError
 from hub_ext.quota.refusals import Answer
 from hub_ext.quota.refusals import explain as explain_refusal
@@ -107,7 +108,9 @@ class Desk:
         run = run_id(user, request.key or secrets.token_hex(16))
         asker = await ask_hub(self._core.hub, user)
         if request.key is not None and (found := await self._existing(asker, run, request)) is not None:
-            return found
+            # Whoever sends it again may not have heard that it was done, or it was not done to its end.
+            released = not dry_run and await self._release(asker, found.record, request)
+            return replace(found, released=released)
         judged = await self._judge.judge(asker, request, run)
         if judged.forecast.when is When.NEVER:
             raise RunRefusedError(
@@ -170,11 +173,11 @@ class Desk:
         if dry_run:
             await self._ask_cluster(obj, dry_run=True)
             return answer
-        await core.cluster.ensure_map(self._runner)
-        if source_map is not None:
-            await core.cluster.ensure_map(source_map)
+        beside = [source_map] if source_map is not None else []
         if plan.kind is not RunKind.JOB:
-            await core.cluster.ensure_policy(build_run_policy(core.settings, plan.id))
+            beside.append(build_run_policy(core.settings, plan.id))
+        for one in (self._runner, *beside):
+            await core.cluster.ensure(one)
         try:
             created = await self._ask_cluster(obj, dry_run=False)
         except ConflictError:
@@ -184,7 +187,7 @@ class Desk:
                 raise
             return self._repeated(there, plan.request)
         return await self._created(
-            judged, replace(answer, created=True), created | {"kind": obj["kind"]}, source_map
+            judged, replace(answer, created=True), created | {"kind": obj["kind"]}, beside
         )
 
     async def _created(
@@ -192,19 +195,18 @@ class Desk:
         judged: Judged,
         answer: Submitted,
         obj: Mapping[str, Any],
-        source_map: Mapping[str, Any] | None,
+        beside: Sequence[Mapping[str, Any]],
     ) -> Submitted:
         core, plan = self._core, judged.plan
+        count = await core.census.current((await core.catalog())[1])
         if plan.schedule is None:
-            (await core.census.current((await core.catalog())[1])).add(
-                plan.id, judged.holding, held=judged.limit.held
-            )
-        if source_map is not None:
-            await core.cluster.give_map(source_map["metadata"]["name"], obj)
-        if plan.kind is not RunKind.JOB:
-            await core.cluster.give_policy(plan.id, obj)
+            count.add(plan.id, judged.holding, held=judged.limit.held)
+        else:
+            count.owners[plan.id] = plan.user
+        for one in beside:
+            await core.cluster.give(one["kind"], one["metadata"]["name"], obj)
         await core.audit("submitted", answer.record, actor=plan.user)
-        return replace(answer, released=await self._release(plan))
+        return replace(answer, released=await self._release(judged.asker, answer.record, plan.request))
 
     async def _inline(self, plan: Plan) -> bytes | None:
         """Give the archive where it is small enough to travel with the run, else nothing."""
@@ -234,14 +236,21 @@ class Desk:
         except KubeError as error:
             raise _told(error) from error
 
-    async def _release(self, plan: Plan) -> bool:
-        """Stop the server that handed off; a hub that does not answer costs only that, the run is there."""
-        if not plan.request.release or plan.request.server is None:
+    async def _release(self, asker: Asker, record: Record, request: RunRequest) -> bool:
+        """Stop the server that handed off, and none that was started since.
+
+        A hub that does not answer costs only that: the run is there.
+        """
+        server = asker.servers.get(request.server) if request.server is not None else None
+        submitted = read_time(record.submitted)
+        if not request.release or server is None:
+            return False
+        if server.started and submitted and server.started > submitted:
             return False
         try:
-            await self._core.hub.stop_server(plan.user, plan.request.server)
+            await self._core.hub.stop_server(asker.person.name, server.name)
         except HubError as error:
-            log.warning("server not released: run=%s error=%s", plan.id, error)
+            log.warning("server not released: run=%s error=%s", record.id, error)
             return False
         return True
 

@@ -6,9 +6,10 @@ Pure: no clock, no network.
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from .verdicts import RefusalReason, RunRefusedError
 
@@ -142,9 +143,21 @@ def read_parameter(text: str) -> tuple[str, Any]:
             RefusalReason.BAD_REQUEST, f"{text[:80]!r}: write name=value.", field="entry.parameters"
         )
     try:
-        return name.strip(), json.loads(value)
-    except ValueError:
+        return name.strip(), json.loads(value, parse_constant=_no_number, parse_float=_finite)
+    except (ValueError, RecursionError):
         return name.strip(), value.strip()
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(text)
+
+
+def _finite(text: str) -> float:
+    """Read a number; `1e999` is none that JSON could carry."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
 
 
 def _arguments(text: str) -> list[str]:

@@ -105,7 +105,8 @@ def read_token(secret: bytes, token: str, run: str) -> Claims | None:
     team, user, meant, lineage = json.loads(base64.urlsafe_b64decode(padded).decode("utf-8", "surrogatepass"))
     if base_id(run) != meant:
         return None
-    return Claims(team=team, user=user, run=run, lineage=lineage)
+    # Each run of a schedule begins anew, unless all of them go on from an earlier run.
+    return Claims(team=team, user=user, run=run, lineage=run if lineage == meant else lineage)
 
 
 def _seal(secret: bytes, payload: str) -> str:

@@ -36,7 +36,8 @@ from .verdicts import RefusalReason, RunRefusedError
 
 INSTALLED_FOR: Final = 300.0
 """Seconds that what is installed is known for."""
-_MOST_CONTENTS: Final = 8 * 1024 * 1024
+MOST_CONTENTS: Final = 8 * 1024 * 1024
+"""Bytes of what is known about a source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,7 @@ class Judge:
         core = self._core
         catalog, weights = await core.catalog()
         today = core.now().date()
+        await core.kept.check(asker.person.name, {})
         contents = await self._contents(asker.person.name, request)
         server = None
         if request.image == "server":
@@ -84,7 +86,16 @@ class Judge:
             unavailable=await self._unavailable(),
             source_kernels=contents.kernels if contents else {},
         )
-        plan = plan_run(scene, request, run=run, lineage=await self._lineage(asker, catalog, request))
+        first = await self._first(asker, catalog, request)
+        plan = plan_run(scene, request, run=run, lineage=first.lineage if first else "")
+        if first is not None and first.team != plan.team:
+            raise RunRefusedError(
+                RefusalReason.OTHER_TEAM,
+                f"The checkpoints of {first.id} belong to the team {first.team}, and this run is for "
+                f"{plan.team}.",
+                field="team",
+                help="Book it on the same team, or begin anew.",
+            )
         home = _home(plan, catalog, asker) if isinstance(request.source, HomeFolder) else None
         holding = holding_of(record_of(plan, submitted=core.now()), weights)
         limit = await self._limit(asker, plan, catalog, weights, holding)
@@ -121,7 +132,7 @@ class Judge:
         if digest is None:
             return None
         try:
-            found = await self._core.store.get(places.contents_path(user, digest), most=_MOST_CONTENTS)
+            found = await self._core.store.get(places.contents_path(user, digest), most=MOST_CONTENTS)
         except StoreError as error:
             raise refusal(error) from error
         if found is None:
@@ -136,15 +147,16 @@ class Judge:
             check_entry(contents.files, request.entry.path)
         return contents
 
-    async def _lineage(self, asker: Asker, catalog: Catalog, request: RunRequest) -> str:
+    async def _first(self, asker: Asker, catalog: Catalog, request: RunRequest) -> Record | None:
+        """Find the run that a request goes on from; None for one that begins anew."""
         if request.resume_from is None:
-            return ""
+            return None
         record = await self.record_of(asker, catalog, request.resume_from)
         if record is None:
             raise RunRefusedError(
                 RefusalReason.UNKNOWN_RUN, "The run to go on from is not one of yours.", field="resumeFrom"
             )
-        return record.lineage
+        return record
 
     async def record_of(self, asker: Asker, catalog: Catalog, run: str) -> Record | None:
         """Find the record of a user's own run."""
@@ -165,10 +177,10 @@ class Judge:
     ) -> LimitVerdict:
         settings, user = self._core.settings, asker.person.name
         count = await self._core.census.current(weights)
-        if plan.schedule is None and count.active.get(user, 0) >= settings.bounds.runs_per_user:
+        if (active := count.active(user)) >= settings.bounds.runs_per_user:
             raise RunRefusedError(
                 RefusalReason.TOO_MANY_RUNS,
-                f"You have {count.active[user]} runs that have not ended, which is as many as you may have.",
+                f"You have {active} runs and schedules that have not ended, as many as you may have.",
                 help="Cancel one, or wait for one to end.",
             )
         holdings = count.holdings

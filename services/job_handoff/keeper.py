@@ -15,7 +15,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from hub_ext.cluster.times import read_time
-from hub_ext.errors import KubeError, RemoteError
+from hub_ext.errors import BadValueError, KubeError, RemoteError
+from hub_ext.names import LABEL_JOB
 from hub_ext.quota.policy import limits_for
 from services.kube import NotFoundError
 
@@ -58,7 +59,7 @@ class Keeper:
             phases[status.phase] += 1
             try:
                 await self._tend_one(obj, record, status, workload)
-            except RemoteError as error:
+            except (RemoteError, BadValueError) as error:
                 # One run that cannot be looked after must not keep the others from it.
                 log.warning("run not looked after: run=%s error=%s", record.id, error)
         for phase in Phase:
@@ -102,6 +103,15 @@ class Keeper:
             return True
         await self._settle(obj, ended)
         return True
+
+    async def file_schedule(self, seen: Seen, status: Status) -> None:
+        """Put the record of a schedule that is removed into the store, if it takes anything."""
+        record = seen.record.with_end(status.as_dict(), {})
+        path = places.record_path(record.team, record.user, record.id)
+        try:
+            await self._core.store.put(path, record.as_json().encode())
+        except StoreError as error:
+            log.warning("schedule not filed: run=%s error=%s", record.id, error)
 
     async def _keep_log(self, seen: Seen) -> None:
         text = await self._board.pod_log(seen)
@@ -172,22 +182,20 @@ class Keeper:
     async def clean(self) -> None:
         """Remove what belongs to nothing any more, on the cluster and in the store."""
         now, core = self._core.now(), self._core
-        for config_map in await core.cluster.source_maps():
-            metadata = config_map["metadata"]
-            run = metadata["name"].removesuffix("-source")
-            created = read_time(metadata.get("creationTimestamp"))
-            owner = await core.cluster.find(run)
+        for one in await core.cluster.loose():
+            metadata = one["metadata"]
+            owner = await core.cluster.find(metadata["labels"][LABEL_JOB])
             if owner is not None:
-                await core.cluster.give_map(metadata["name"], owner)
-            elif is_orphan(created, now=now):
-                await core.cluster.drop_map(config_map)
+                await core.cluster.give(one["kind"], metadata["name"], owner)
+            elif is_orphan(read_time(metadata.get("creationTimestamp")), now=now):
+                await core.cluster.drop(one)
         needed = {place for record in await self._records() for place in places.needed_by(record)}
         newest: dict[str, datetime] = {}
         files: dict[str, list[str]] = defaultdict(list)
-        for one in await core.store.list(""):
-            group = places.group_of(one.path)
-            files[group].append(one.path)
-            newest[group] = max(newest.get(group, one.modified), one.modified)
+        for file in await core.store.list(""):
+            group = places.group_of(file.path)
+            files[group].append(file.path)
+            newest[group] = max(newest.get(group, file.modified), file.modified)
         for group, changed in newest.items():
             if group in needed or group.startswith(places.AUDIT):
                 continue

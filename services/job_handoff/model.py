@@ -7,6 +7,7 @@ Pure: no clock, no network.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -139,8 +140,8 @@ class Schedule(Model):
     """Five fields: minute, hour, day, month, weekday."""
     time_zone: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_+/-]{1,64}$")] = "Etc/UTC"
     """Name of the IANA data base, such as Europe/Berlin."""
-    overlap: Literal["forbid", "allow", "replace"] = "forbid"
-    """What happens when the one before still runs."""
+    overlap: Literal["forbid", "replace"] = "forbid"
+    """What happens when the one before has not ended: this one is left out, or takes its place."""
 
 
 class RunRequest(Model):
@@ -211,17 +212,28 @@ def read_request(body: object) -> RunRequest:
     """
     if not isinstance(body, Mapping):
         raise RunRefusedError(RefusalReason.BAD_REQUEST, "The body must be a JSON object.")
+    _check_json(body)
     try:
-        request = RunRequest.model_validate(body)
+        return RunRequest.model_validate(body)
     except ValidationError as error:
         raise _first(error) from error
-    if len(request.model_dump_json()) > LARGEST_REQUEST:
+
+
+def _check_json(body: Mapping[str, Any]) -> None:
+    """Refuse what Python reads as JSON and others do not: it is kept as JSON, and other programs read it."""
+    try:
+        size = len(json.dumps(body, ensure_ascii=False, allow_nan=False).encode())
+    except (ValueError, TypeError, RecursionError) as error:
+        raise RunRefusedError(
+            RefusalReason.BAD_REQUEST,
+            "The request has a number that is none (NaN, Infinity), half a letter, or too many levels.",
+        ) from error
+    if size > LARGEST_REQUEST:
         raise RunRefusedError(
             RefusalReason.BAD_REQUEST,
             f"The request is larger than {LARGEST_REQUEST // 1024} KiB.",
             help="Put large parameters into a file of the source.",
         )
-    return request
 
 
 def _first(error: ValidationError) -> RunRefusedError:

@@ -87,6 +87,9 @@ def _paths() -> dict[str, Any]:
         "/api/queues": {
             "get": _call("queues", "The queues of your teams.", {"200": _answer({"type": "object"})})
         },
+        "/api/usage": {
+            "get": _call("usage", "What you keep, and how much you may.", {"200": _answer(_usage())})
+        },
         "/api/snapshots/{sha256}": {
             "parameters": [_DIGEST],
             "get": _call("findSnapshot", "Whether a source is there.", {"200": _answer({"type": "object"})}),
@@ -110,6 +113,11 @@ def _paths() -> dict[str, Any]:
         "/api/runs/{run}": {
             "parameters": [_RUN],
             "get": _call("getRun", "One run.", {"200": _answer(run)}),
+            "delete": _call(
+                "removeRun",
+                "Remove a run that has ended, with its results, log and checkpoints.",
+                {"200": _answer(_object({"files": {"type": "integer", "minimum": 0}}))},
+            ),
         },
         "/api/runs/{run}/cancel": {
             "parameters": [_RUN],
@@ -189,7 +197,13 @@ def _object(properties: dict[str, Any], *, required: list[str] | None = None) ->
 
 
 def _runs() -> dict[str, Any]:
-    return _object({"runs": {"type": "array", "items": _ref("Run")}})
+    runs = {"type": "array", "items": _ref("Run")}
+    return _object({"runs": runs, "notice": _TEXT}, required=["runs"])
+
+
+def _usage() -> dict[str, Any]:
+    names = ("files", "size", "mostFiles", "mostSize")
+    return _object({name: {"type": "integer", "minimum": 0} for name in names})
 
 
 def _status() -> dict[str, Any]:

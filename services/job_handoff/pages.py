@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 
 from tornado import web
 
+from hub_ext.units import gib
 from services.base import Page
 
 from . import places
@@ -22,6 +23,7 @@ from .api_base import Asked, refused
 from .form import fields_of, request_of
 from .offers import offers_for
 from .seen import Seen
+from .store import StoreError, refusal
 from .verdicts import RefusalReason, RunRefusedError
 from .view import KINDS, entries_of, row_of, view_of
 
@@ -72,10 +74,23 @@ class Mine(HandoffPage):
         if query:
             self.redirect(f"{self.handoff.context.prefix}new?{urlencode(query)}")
             return
-        found = await self.handoff.board.mine(await self.person())
-        self.show_list(found, everyone=False)
+        found, problem = await self.found()
+        self.show_list(found, everyone=False, problem=problem, usage=await self.usage())
 
-    def show_list(self, found: tuple[Seen, ...], *, everyone: bool) -> None:
+    async def usage(self) -> str:
+        """Say how much one keeps, and may; nothing where the store does not answer."""
+        try:
+            shelf = await self.handoff.core.kept.usage(self.user)
+        except StoreError:
+            return ""
+        bounds = self.handoff.settings.bounds
+        if not shelf.sizes:
+            return ""
+        return f"Sources, results, logs and checkpoints: {gib(shelf.total)} of {gib(bounds.kept_size)}."
+
+    def show_list(
+        self, found: tuple[Seen, ...], *, everyone: bool, problem: str = "", usage: str = ""
+    ) -> None:
         """Show a list, what has not ended first."""
         now = self.handoff.core.now()
         rows = [row_of(seen, now) for seen in found]
@@ -84,6 +99,8 @@ class Mine(HandoffPage):
             active=[row for row in rows if not row.has_ended],
             ended=[row for row in rows if row.has_ended],
             everyone=everyone,
+            problem=problem,
+            usage=usage,
             is_admin=self.is_admin,
         )
 
@@ -181,10 +198,15 @@ class One(HandoffPage):
     async def get(self, run: str) -> None:
         board, now = self.handoff.board, self.handoff.core.now()
         seen = await board.one(await self.person(), run, admin=self.is_admin)
-        files, log = await board.files(seen.record), await board.log(seen)
+        problem, files, log = "", {}, ""
+        try:
+            log = await board.log(seen)
+            files = await board.files(seen.record)
+        except StoreError as error:
+            problem = refusal(error).message
         view = view_of(seen, now, files=files, log=log)
         mine = seen.record.user == self.user
-        self.show("run.html", run=view, mine=mine, key=secrets.token_hex(16))
+        self.show("run.html", run=view, mine=mine, key=secrets.token_hex(16), problem=problem)
 
     async def post(self, run: str) -> None:
         """Carry out what one of the buttons says."""
@@ -195,6 +217,10 @@ class One(HandoffPage):
             case "retry":
                 again = await actions.retry(person, run, key=self.get_body_argument("key", "") or None)
                 run = again.record.id
+            case "remove":
+                await self.handoff.remover.run(person, run)
+                self.redirect(self.handoff.context.prefix, status=HTTPStatus.SEE_OTHER)
+                return
             case "pause" | "resume" as word:
                 await actions.pause(person, run, paused=word == "pause")
             case _:

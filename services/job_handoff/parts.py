@@ -13,6 +13,7 @@ from .actions import Actions
 from .board import Board
 from .core import Core
 from .desk import Desk
+from .remover import Remover
 from .settings import HandoffSettings
 
 
@@ -25,3 +26,4 @@ class Parts(Protocol):
     desk: Desk
     board: Board
     actions: Actions
+    remover: Remover

@@ -77,6 +77,24 @@ def needed_by(record: Record) -> tuple[str, ...]:
     return (*sources, checkpoint_folder(record.team, record.user, record.lineage).rstrip("/"))
 
 
+def made_by(record: Record) -> tuple[str, ...]:
+    """Name what a run has made, as `group_of` gives it: its results and logs, and its record."""
+    mine = run_prefix(record.team, record.user, record.id)
+    return mine, record_path(record.team, record.user, record.id)
+
+
+def is_record(path: str) -> bool:
+    """Say whether a file is the record of a run."""
+    parts = path.split("/")
+    return len(parts) == 4 and parts[2] == "records" and path.endswith(".json")
+
+
+def is_source(path: str) -> bool:
+    """Say whether a file is an uploaded source, or what is known about one."""
+    parts = path.split("/")
+    return len(parts) == 4 and parts[0] == NO_TEAM and parts[2] == "snapshots"
+
+
 def names_of(paths: Iterable[str], folder: str) -> tuple[str, ...]:
     """Give the names below a folder."""
     return tuple(path.removeprefix(folder).lstrip("/") for path in paths)

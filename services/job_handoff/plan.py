@@ -74,6 +74,11 @@ class Plan:
         return self.team
 
     @property
+    def continues(self) -> bool:
+        """Whether it goes on from an earlier run."""
+        return self.lineage != self.id
+
+    @property
     def schedule(self) -> Schedule | None:
         return self.request.schedule
 

@@ -38,6 +38,11 @@ def is_over(last_change: datetime | None, *, keep: Keeping, now: datetime) -> bo
     return last_change is not None and now - last_change >= keep.files
 
 
+def is_unused(uploaded: datetime, *, now: datetime) -> bool:
+    """Say whether a source that no run names was not sent for one that is being submitted."""
+    return now - uploaded >= timedelta(hours=6)
+
+
 def is_orphan(created: datetime | None, *, now: datetime) -> bool:
-    """Say whether a ConfigMap with a source and no run belongs to nothing, and not to one being created."""
+    """Say whether what was made for a run that is not there belongs to nothing, not to one being created."""
     return created is not None and now - created >= timedelta(hours=1)

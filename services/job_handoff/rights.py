@@ -53,7 +53,7 @@ RIGHTS = Rights(
             where=Where.JOBS,
             group="networking.k8s.io",
             resources=("networkpolicies",),
-            verbs=("create", "patch"),
+            verbs=("list", "create", "patch", "delete"),
             why="keeps the pods of a run with several of them apart from those of other runs",
         ),
         Rule(where=Where.JOBS, resources=("pods/log",), verbs=("get",), why="shows and keeps logs"),

@@ -22,7 +22,9 @@ from . import places
 from .ids import Claims, read_token
 from .model import check_path
 from .parts import Parts
+from .room import LOG_SLACK
 from .store import StoreError
+from .verdicts import RunRefusedError
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +60,11 @@ class RunnerHandler(web.RequestHandler):
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Answer an error in one line; the runner writes it into the log of the run."""
         _, error, _ = kwargs.get("exc_info") or (None, None, None)
-        message = error.log_message if isinstance(error, web.HTTPError) else HTTPStatus(status_code).phrase
+        message = HTTPStatus(status_code).phrase
+        if isinstance(error, RunRefusedError):
+            message = error.text
+        elif isinstance(error, web.HTTPError) and error.log_message:
+            message = error.log_message
         self.finish({"status": status_code, "message": message})
 
     def send_error(self, status_code: int = 500, **kwargs: Any) -> None:
@@ -67,10 +73,12 @@ class RunnerHandler(web.RequestHandler):
         if isinstance(error, StoreError):
             log.warning("store failed for a run: run=%s error=%s", self.path_args[0], error)
             status_code = HTTPStatus.INSUFFICIENT_STORAGE if error.full else HTTPStatus.SERVICE_UNAVAILABLE
+        if isinstance(error, RunRefusedError):
+            status_code = error.status
         super().send_error(status_code, **kwargs)
 
     def log_exception(self, typ: Any, value: BaseException | None, tb: Any) -> None:
-        if not isinstance(value, StoreError):
+        if not isinstance(value, StoreError | RunRefusedError):
             super().log_exception(typ, value, tb)
 
     def name(self) -> str:
@@ -82,6 +90,13 @@ class RunnerHandler(web.RequestHandler):
         if name.partition("/")[0] not in FOLDERS or "/" not in name:
             raise web.HTTPError(HTTPStatus.BAD_REQUEST, "not one of the run's folders")
         return name
+
+    def size(self) -> int:
+        """Read how many bytes the run is about to send."""
+        text = self.get_query_argument("size", "0")
+        if not (text.isascii() and text.isdigit() and len(text) < 16):
+            raise web.HTTPError(HTTPStatus.BAD_REQUEST, "not a size")
+        return int(text)
 
     def place(self, name: str) -> str:
         """Give the place of a file in the store."""
@@ -104,6 +119,11 @@ class RunnerHandler(web.RequestHandler):
             await self.flush()
 
 
+def slack_of(name: str) -> float:
+    """Say by how much a file may go beyond what its owner may keep."""
+    return LOG_SLACK if name.startswith("logs/") else 1.0
+
+
 class Source(RunnerHandler):
     """The source of the run."""
 
@@ -115,9 +135,14 @@ class Place(RunnerHandler):
     """Says where a file is to be put: at the store itself, or here."""
 
     async def get(self, _run: str) -> None:
-        name = self.name()
-        direct = self.handoff.settings.store.direct
-        signed = await self.handoff.core.store.sign("PUT", self.place(name)) if direct else None
+        name, core = self.name(), self.handoff.core
+        place, size = self.place(name), self.size()
+        signed = None
+        if self.handoff.settings.store.direct:
+            await core.kept.note(self.claims.user, place, size)
+            signed = await core.store.sign("PUT", place)
+        else:
+            await core.kept.check(self.claims.user, {place: size}, slack=slack_of(name))
         self.finish({"url": signed or f"file?name={quote(name)}", "signed": signed is not None})
 
 
@@ -134,10 +159,17 @@ class Put(RunnerHandler):
         super().prepare()
         most = self.handoff.settings.bounds.output_size
         self.request.connection.set_max_body_size(most)  # type: ignore[union-attr]
-        path = self.place(self.name())
-        self._writing = asyncio.create_task(self.handoff.core.store.put(path, self._read()))
+        told = self.request.headers.get("Content-Length", "")
+        if not (told.isascii() and told.isdigit()):
+            raise web.HTTPError(HTTPStatus.LENGTH_REQUIRED, "say how long it is")
+        self._writing = asyncio.create_task(self._write(self.name(), int(told)))
         # An upload that breaks off is not there to ask; its client hears nothing any more.
         self._writing.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    async def _write(self, name: str, size: int) -> bool:
+        core, path = self.handoff.core, self.place(name)
+        async with core.kept.adding(self.claims.user, {path: size}, slack=slack_of(name)):
+            return await core.store.put(path, self._read())
 
     async def _read(self) -> AsyncIterator[bytes]:
         while (piece := await self._pieces.get()) is not None:

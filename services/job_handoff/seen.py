@@ -86,6 +86,7 @@ def record_from(obj: Mapping[str, Any]) -> Record | None:
         **{
             **{name: getattr(record, name) for name in Record.__dataclass_fields__},
             "id": metadata["name"],
+            "lineage": metadata["name"] if record.lineage == record.id else record.lineage,
             "submitted": metadata["creationTimestamp"],
             "request": request,
         }

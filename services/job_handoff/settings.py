@@ -62,7 +62,7 @@ class Bounds(Model):
     """How much a run, and a user, may ask for."""
 
     runs_per_user: Count = 50
-    """Runs of a user that have not ended."""
+    """Runs of a user that have not ended, and schedules."""
     max_duration: Duration = timedelta(days=2)
     """For profiles that do not say how long."""
     source_size: Memory = 512 * 1024 * 1024
@@ -75,6 +75,10 @@ class Bounds(Model):
     """Archives up to this many bytes travel in a ConfigMap: they arrive even when the service is away."""
     output_size: Memory = 5 * 1024**3
     """One file of a run."""
+    kept_files: Count = 100_000
+    """Files of one user in the store: sources, results, logs, checkpoints and records."""
+    kept_size: Memory = 200 * 1024**3
+    """Bytes of them."""
     log_size: Memory = 4 * 1024**2
     """What is kept of a log: its end."""
 

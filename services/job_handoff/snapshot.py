@@ -58,6 +58,8 @@ _SECRETS: Final = (
 )
 SEARCHED: Final = 1024 * 1024
 """Bytes of each file that are searched for credentials."""
+LONGEST_PATH: Final = 1024
+"""Bytes of a name with its folders; the names of a source are kept beside it."""
 _NAMED: Final = 5
 
 
@@ -108,6 +110,8 @@ def check_member(member: Member) -> None:
     path = member.path
     parts = path.split("/")
     shown = path[:200]
+    if not _is_text(path) or len(path.encode()) > LONGEST_PATH:
+        raise _unsafe(f"The name {shown!r} is too long, or is not text (UTF-8).")
     if not path or path.startswith("/") or "\\" in path or any(part in {"", ".", ".."} for part in parts):
         raise _unsafe(f"{shown!r} does not lie in the folder.")
     if any(ord(letter) < 32 for letter in path):
@@ -118,6 +122,11 @@ def check_member(member: Member) -> None:
         raise _unsafe(f"The link {shown!r} leads out of the folder.")
     if member.kind is not MemberKind.FOLDER and _SECRET_NAMES.search(path):
         raise credential(path, "credentials by its name")
+
+
+def _is_text(path: str) -> bool:
+    """Say whether a name can be written down: one that is no UTF-8 has parts that stand for single bytes."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in path)
 
 
 def _stays_inside(path: str, target: str) -> bool:

@@ -148,7 +148,10 @@ def _ended(seen: Observed, queue: QueueState) -> _Found | None:
     if end is None:
         return None
     if end.succeeded:
-        return _Found(phase=Phase.SUCCEEDED, reason=RunReason.SUCCEEDED, since=end.at, ended=end.at)
+        said = texts.read_said(seen.last_word or {})
+        lost = said is not None and said[0] is RunReason.RESULTS_NOT_KEPT
+        reason, what = (said[0], said[1]) if said and lost else (RunReason.SUCCEEDED, "")
+        return _Found(phase=Phase.SUCCEEDED, reason=reason, what=what, since=end.at, ended=end.at)
     reason, what, detail = _cause(seen, queue, end)
     return _Found(
         phase=Phase.FAILED, reason=reason, what=what, since=end.at, ended=end.at, detail=detail or end.detail
@@ -244,7 +247,7 @@ def _cause(seen: Observed, queue: QueueState, end: End) -> tuple[RunReason, str,
     causes = [found for pod in reversed(seen.pods) if (found := _pod_cause(pod))]
     said = texts.read_said(seen.last_word) if seen.last_word else None
     # Of several pods the one that speaks may have done its part while another failed.
-    if said and said[0] is not RunReason.SUCCEEDED:
+    if said and said[0] not in {RunReason.SUCCEEDED, RunReason.RESULTS_NOT_KEPT}:
         causes.append(said)
     if seen.obj["kind"] == "TrainJob":  # where one of its pods fails, the others are ended
         causes.sort(key=lambda cause: cause[0] is RunReason.ENDED_BY_CLUSTER)

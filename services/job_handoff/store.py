@@ -7,6 +7,8 @@ Shell: talks to the object store.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -16,7 +18,13 @@ from datetime import datetime, timedelta
 from typing import IO, Any, Final, Literal
 
 import obstore
-from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    NotFoundError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+)
 from obstore.store import LocalStore, S3Store
 
 from hub_ext.errors import RemoteError
@@ -29,12 +37,15 @@ log = logging.getLogger(__name__)
 LARGEST_READ: Final = 64 * 1024 * 1024
 """Bytes that are read into memory at once: records, logs, small sources."""
 CHUNK: Final = 5 * 1024 * 1024
+_AT_ONCE: Final = 16
+"""Objects that are deleted at the same time."""
 SIGNED_FOR: Final = timedelta(minutes=30)
 _FULL: Final = re.compile(
     r"No space left|os error 28|QuotaExceeded|InsufficientStorage|StorageFull|\b507\b|quota exceeded", re.I
 )
+_DENIED: Final = re.compile(r"Read-only file system|Permission denied|AccessDenied", re.I)
 _TIMES: Final[Mapping[str, Any]] = {
-    "client_options": {"connect_timeout": "3s", "timeout": "120s"},
+    "client_options": {"connect_timeout": "3s", "read_timeout": "20s", "timeout": "2h"},
     "retry_config": {"max_retries": 2, "retry_timeout": timedelta(seconds=15)},
 }
 
@@ -42,8 +53,10 @@ _TIMES: Final[Mapping[str, Any]] = {
 class StoreError(RemoteError):
     """The object store did not do what it was asked."""
 
-    def __init__(self, what: str, *, full: bool = False) -> None:
+    def __init__(self, what: str, *, full: bool = False, denied: bool = False) -> None:
         self.full = full
+        self.denied = denied
+        """Whether it does not let the service do this."""
         super().__init__(what, system="object store")
 
 
@@ -163,11 +176,12 @@ class Store:
     async def delete(self, paths: Sequence[str]) -> None:
         """Delete objects; what is gone already is no error."""
         with _own_errors(paths[0] if paths else ""):
-            for path in paths:
-                try:
-                    await obstore.delete_async(self._store, path)
-                except (NotFoundError, FileNotFoundError):
-                    continue
+            for start in range(0, len(paths), _AT_ONCE):
+                await asyncio.gather(*(self._delete(path) for path in paths[start : start + _AT_ONCE]))
+
+    async def _delete(self, path: str) -> None:
+        with contextlib.suppress(NotFoundError, FileNotFoundError):
+            await obstore.delete_async(self._store, path)
 
     async def sign(self, method: Literal["GET", "PUT"], path: str) -> str | None:
         """Give an address with which anyone may do one thing with one object for a while.
@@ -187,15 +201,24 @@ def _own_errors(path: str) -> Iterator[None]:
         yield
     except (BaseError, OSError) as error:
         text = " ".join(str(error).split())[:400]
-        raise StoreError(f"{path}: {text}", full=_FULL.search(text) is not None) from error
+        known = isinstance(error, PermissionDeniedError | UnauthenticatedError | PermissionError)
+        denied = known or _DENIED.search(text) is not None
+        raise StoreError(f"{path}: {text}", full=_FULL.search(text) is not None, denied=denied) from error
 
 
 def refusal(error: StoreError) -> RunRefusedError:
     """Say to a user what a failure of the store means for them; the log has the rest."""
+    log.warning("store failed: error=%s", error)
     if error.full:
         return RunRefusedError(
             RefusalReason.STORE_FULL,
             "The object store is full, so the source cannot be kept.",
+            help="Please tell an administrator.",
+        )
+    if error.denied:
+        return RunRefusedError(
+            RefusalReason.STORE_UNAVAILABLE,
+            "The object store does not let this service in.",
             help="Please tell an administrator.",
         )
     return RunRefusedError(

@@ -39,6 +39,7 @@ _TEXTS: Final[Mapping[RunReason, Callable[[str], str]]] = {
     RunReason.NO_PODS: lambda _: f"It is its turn, but the cluster does not create its pods. {_TELL}",
     RunReason.RUNNING: lambda _: "Running.",
     RunReason.SUCCEEDED: lambda _: "Done.",
+    RunReason.RESULTS_NOT_KEPT: lambda what: f"Done, but not all results could be kept{what}.",
     RunReason.CANCELED: lambda _: "Canceled.",
     RunReason.DEADLINE: lambda _: (
         "It took longer than it may. Give it more time, or go on from its checkpoints."
@@ -56,15 +57,21 @@ _TEXTS: Final[Mapping[RunReason, Callable[[str], str]]] = {
     RunReason.KERNEL_MISSING: lambda what: f"The image does not have the kernel of this notebook{what}.",
     RunReason.PAPERMILL_MISSING: lambda _: f"The image has no papermill, which runs notebooks. {_TELL}",
     RunReason.ENTRY_MISSING: lambda _: "The file that was to run is not in the source.",
+    RunReason.LAUNCHER_MISSING: lambda what: f"The image does not have what starts this file{what}.",
     RunReason.SOURCE_LOST: lambda _: "The source could not be fetched.",
     RunReason.SERVICE_AWAY: lambda _: "The run could not reach the service that keeps its files. Try again.",
+    RunReason.DISK_FULL: lambda _: (
+        "The disk of its pod is full. Take a profile with more scratch space, or leave files out."
+    ),
     RunReason.PROGRAM_FAILED: lambda what: f"The program ended with an error{what}. Its log says more.",
     RunReason.REFUSED: lambda _: f"The cluster does not accept this run. {_TELL}",
     RunReason.STUCK: lambda what: f"It was its turn, but it could not start{what}. It gave its room back.",
     RunReason.DEACTIVATED: lambda _: "It was taken out of the queue by an administrator.",
     RunReason.FAILED: lambda _: "It failed. Its log says more.",
 }
-_TAKES: Final = frozenset({RunReason.KERNEL_MISSING, RunReason.PROGRAM_FAILED, RunReason.STUCK})
+_TOLD: Final = frozenset({RunReason.KERNEL_MISSING, RunReason.LAUNCHER_MISSING, RunReason.RESULTS_NOT_KEPT})
+"""Reasons whose detail is what the runner said."""
+_TAKES: Final = _TOLD | {RunReason.PROGRAM_FAILED, RunReason.STUCK}
 """Reasons whose sentence has room for a detail."""
 _WAITS: Final = frozenset({RunReason.QUEUED, RunReason.WAITING_FOR_QUOTA, RunReason.PREEMPTED})
 
@@ -112,4 +119,4 @@ def read_said(said: Mapping[str, Any]) -> tuple[RunReason, str, str] | None:
     reason, message = RunReason(word), str(said.get("message", ""))
     if reason is RunReason.PROGRAM_FAILED:
         return reason, f"exit status {said.get('exit')}", message
-    return reason, message if reason is RunReason.KERNEL_MISSING else "", message
+    return reason, message if reason in _TOLD else "", message

@@ -19,6 +19,7 @@ from hub_ext.units import gib
 from . import places
 from .api_base import HandoffApi
 from .archive import inspect, sha256_of
+from .judge import MOST_CONTENTS
 from .snapshot import IGNORE_FILE, Limits
 from .verdicts import RefusalReason, RunRefusedError
 
@@ -78,12 +79,26 @@ class Snapshots(HandoffApi):
             )
         contents = await asyncio.to_thread(inspect, self._file, self._limits)
         self._file.seek(0)
-        store = self.handoff.core.store
-        await store.put(places.snapshot_path(self.user, digest), self._file)
-        facts = json.dumps(asdict(contents), ensure_ascii=False)
-        await store.put(places.contents_path(self.user, digest), facts.encode())
+        await self._keep(digest, self._file, json.dumps(asdict(contents), ensure_ascii=False).encode())
         self.set_status(HTTPStatus.CREATED)
         self.finish({"sha256": digest, "files": len(contents.files), "size": contents.size})
+
+    async def _keep(self, digest: str, file: IO[bytes], facts: bytes) -> None:
+        """Put a source into the store, if its owner has room; sources that nothing needs make some."""
+        if len(facts) > MOST_CONTENTS:
+            raise RunRefusedError(
+                RefusalReason.SOURCE_TOO_LARGE, "The names of the files are too long.", field="source"
+            )
+        core, user = self.handoff.core, self.user
+        archive, contents = places.snapshot_path(user, digest), places.contents_path(user, digest)
+        new = {archive: self._size, contents: len(facts)}
+        try:
+            await core.kept.check(user, new)
+        except RunRefusedError:
+            await self.handoff.remover.unused_sources(user)
+        async with core.kept.adding(user, new):
+            await core.store.put(archive, file)
+            await core.store.put(contents, facts)
 
     def on_finish(self) -> None:
         self._let_go()

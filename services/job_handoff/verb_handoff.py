@@ -8,14 +8,14 @@ from __future__ import annotations
 import argparse
 import importlib
 import secrets
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from hub_ext.cli.catalogs import UsageError
 from hub_ext.cli.report import Report, table
+from hub_ext.errors import Finding, Severity
 
-from .client import Client, RefusedError, names_of
+from .client import ENDED, Client, RefusedError, names_of
 from .verb_run import refused, watch
 
 HELP = "look at your runs, end them, bring their results; or check manifests of runs"
@@ -30,8 +30,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for name, text in (
         ("show", "how a run stands"),
         ("log", "what a run said"),
-        ("cancel", "end a run, or remove a schedule"),
+        ("cancel", "end a run, or remove a schedule; its runs go on"),
         ("retry", "do a run again, from its checkpoints"),
+        ("remove", "remove a run that has ended, with its results, log and checkpoints"),
     ):
         acts.add_parser(name, help=text).add_argument("run")
     acts.choices["log"].add_argument("--follow", action="store_true", help="until the run has ended")
@@ -93,29 +94,60 @@ def _retry(client: Client, args: argparse.Namespace) -> Report:
     return Report(result=answer, text=f"Submitted as {answer['id']}. {answer['forecast']['text']}")
 
 
+def _remove(client: Client, args: argparse.Namespace) -> Report:
+    gone = client.delete(f"api/runs/{args.run}")
+    return Report(result=gone, text=f"Removed {gone['files']} files.")
+
+
 def _fetch(client: Client, args: argparse.Namespace) -> Report:
     names = list(args.runs)
     if args.finished:
         runs = client.get("api/runs")["runs"]
-        names += [one["id"] for one in runs if one["status"]["phase"] in {"succeeded", "failed", "canceled"}]
+        names += [one["id"] for one in runs if one["status"]["phase"] in ENDED]
     if not names and not args.finished:
         raise UsageError("say which runs, or --finished")
-    brought = [str(path) for name in dict.fromkeys(names) for path in _bring(client, name, args.to / name)]
-    return Report(result={"files": brought}, text="\n".join(brought) or "Nothing new.")
+    brought: list[str] = []
+    findings: list[Finding] = []
+    for name in dict.fromkeys(names):
+        if (args.to / name / DONE).exists():
+            continue
+        if client.get(f"api/runs/{name}")["status"]["phase"] not in ENDED:
+            findings.append(_not_ended(name))
+            continue
+        files, missing = _bring(client, name, args.to / name)
+        brought += files
+        findings += missing
+    return Report(findings=findings, result={"files": brought}, text="\n".join(brought) or "Nothing new.")
 
 
-def _bring(client: Client, run: str, folder: Path) -> Iterator[Path]:
+def _not_ended(run: str) -> Finding:
+    return Finding(
+        severity=Severity.WARNING,
+        code="not-ended",
+        message=f"{run} has not ended: what it has made so far can still change",
+        help="Its page has the files of this moment.",
+    )
+
+
+def _bring(client: Client, run: str, folder: Path) -> tuple[list[str], list[Finding]]:
     """Bring the results of a run that are not there; a file of that name is the user's, whatever is in it."""
-    if (folder / DONE).exists():
-        return
+    brought: list[str] = []
+    missing: list[Finding] = []
     for name in names_of(client.get(f"api/runs/{run}/files")):
         target = folder / name
-        if folder.resolve() not in target.resolve().parents or target.exists():
+        try:
+            if folder.resolve() not in target.resolve().parents or target.exists():
+                continue
+            client.download(run, name, target)
+        except OSError as error:  # such as a name that is too long here, or that a folder has by now
+            message = f"{name[:200]} of {run} could not be brought: {error.strerror or error}"
+            missing.append(Finding(severity=Severity.ERROR, code="not-brought", message=message))
             continue
-        client.download(run, name, target)
-        yield target
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / DONE).touch()
+        brought.append(str(target))
+    if not missing:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / DONE).touch()
+    return brought, missing
 
 
 _ACTS: Final = {
@@ -124,5 +156,6 @@ _ACTS: Final = {
     "log": _log,
     "cancel": _cancel,
     "retry": _retry,
+    "remove": _remove,
     "fetch": _fetch,
 }

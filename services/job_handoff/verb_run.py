@@ -23,9 +23,9 @@ from hub_ext.cli.report import Report
 from hub_ext.errors import Finding, Severity
 
 from .archive import pack
-from .client import Client, RefusedError
+from .client import ENDED, Client, RefusedError
 from .form import read_parameter
-from .git import read_checkout
+from .git import check_taken, read_checkout
 from .verdicts import RunRefusedError
 
 HELP = "run a notebook or a script of this workspace on the cluster"
@@ -112,6 +112,7 @@ def _send(client: Client, args: argparse.Namespace) -> tuple[dict[str, Any], str
     """Send what the run needs; gives the source and the path of the file in it."""
     if args.git:
         checkout = read_checkout(args.path.parent)
+        check_taken(args.path)
         if checkout.changes is not None:
             with contextlib.closing(checkout.changes) as changes:
                 client.upload(changes)
@@ -204,7 +205,7 @@ def watch(client: Client, run: str, *, sleep: Callable[[float], None] = time.sle
         if new := news(log, shown):
             print(new.removeprefix("\n"), flush=True)  # noqa: T201
             shown = log
-        if status["phase"] in {"succeeded", "failed", "canceled"}:
+        if status["phase"] in ENDED:
             break
         sleep(EVERY)
     if status["phase"] == "succeeded":

@@ -21,6 +21,7 @@ class RefusalReason(StrEnum):
     """The profile is a workspace only."""
     GROUP_REQUIRED = "group-required"
     NO_TEAM = "no-team"
+    OTHER_TEAM = "other-team"
     KIND_NOT_OFFERED = "kind-not-offered"
     KIND_UNAVAILABLE = "kind-unavailable"
     """The cluster lacks the controller, or has one that does not fit."""
@@ -44,6 +45,7 @@ class RefusalReason(StrEnum):
     QUEUE_UNCOVERED = "queue-uncovered"
     QUEUE_TOO_SMALL = "queue-too-small"
     TOO_MANY_RUNS = "too-many-runs"
+    TOO_MUCH_KEPT = "too-much-kept"
     SCHEDULE_KIND = "schedule-kind"
     BAD_SCHEDULE = "bad-schedule"
     KEY_REUSED = "key-reused"
@@ -60,8 +62,10 @@ _STATUS = {
     RefusalReason.NO_TEAM: HTTPStatus.FORBIDDEN,
     RefusalReason.PRIORITY_NOT_ALLOWED: HTTPStatus.FORBIDDEN,
     RefusalReason.SOURCE_TOO_LARGE: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    RefusalReason.TOO_MUCH_KEPT: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     RefusalReason.TOO_MANY_RUNS: HTTPStatus.TOO_MANY_REQUESTS,
     RefusalReason.KEY_REUSED: HTTPStatus.CONFLICT,
+    RefusalReason.OTHER_TEAM: HTTPStatus.CONFLICT,
     RefusalReason.NOT_ENDED: HTTPStatus.CONFLICT,
     RefusalReason.UNKNOWN_RUN: HTTPStatus.NOT_FOUND,
     RefusalReason.STORE_UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import httpx
 import pytest
 
 from services.job_handoff import places
-from services.job_handoff.settings import StoreSettings
-from services.job_handoff.store import Store, StoreError, refusal
+from services.job_handoff.kept import Kept
+from services.job_handoff.settings import Bounds, StoreSettings
+from services.job_handoff.store import _TIMES, Store, StoreError, refusal
+from services.job_handoff.verdicts import RunRefusedError
 from tests.devcluster.object_store import ObjectStore, running_object_store, user_may
 
 BUCKET = "runs"
@@ -108,6 +111,61 @@ async def test_a_team_reads_its_own_part_and_nobody_else_s(
         with pytest.raises(StoreError):
             await team.put(path, b"y")
     assert await store.get(theirs) == b"x"
+
+
+async def test_what_a_user_keeps_is_what_the_store_has(store: Store) -> None:
+    bounds = Bounds(kept_size=8 * 2**20, kept_files=5)
+    folder = places.file_path("nlp", "ada@example.com", "run-a", "outputs")
+
+    async def write(kept: Kept, name: str, size: int) -> None:
+        async with kept.adding("ada@example.com", {f"{folder}/{name}": size}):
+            await store.put(f"{folder}/{name}", b"x" * size)
+
+    await write(Kept(store, bounds), "large", 6 * 2**20)
+    after_a_restart = Kept(store, bounds)
+    await store.put(places.file_path("nlp", "ada", "run-a", "outputs/theirs"), b"x")
+    assert (await after_a_restart.usage("ada@example.com")).total == 6 * 2**20
+    with pytest.raises(RunRefusedError, match=r"6 MiB of runs, and 8 MiB are allowed"):
+        await write(after_a_restart, "more", 3 * 2**20)
+    await write(after_a_restart, "large", 8 * 2**20)
+    await store.delete([f"{folder}/large"])
+    after_a_restart.forget("ada@example.com")
+    await asyncio.gather(*(write(after_a_restart, f"ü {number}", 1) for number in range(5)))
+    with pytest.raises(RunRefusedError, match="5 files of runs, and 5 are allowed"):
+        await write(after_a_restart, "sixth", 1)
+    files = await after_a_restart.files("ada@example.com")
+    assert {one.path.rpartition("/")[2] for one in files} == {f"ü {number}" for number in range(5)}
+    await store.delete([one.path for one in files])
+    assert await after_a_restart.files("ada@example.com") == ()
+
+
+async def test_a_store_that_lets_nobody_in_is_named_as_such(
+    s3: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in s3.environment(s3.make_user("stranger")).items():
+        monkeypatch.setenv(name, value)
+    store = Store.open(settings_of(s3))
+    for action in (store.get("a"), store.put("a", b"x"), store.list("a")):
+        with pytest.raises(StoreError) as error:
+            await action
+        assert refusal(error.value).message == "The object store does not let this service in."
+
+
+async def test_a_store_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes connections, and says nothing."""
+    monkeypatch.setitem(_TIMES["client_options"], "read_timeout", "1s")
+    monkeypatch.setitem(_TIMES, "retry_config", {"max_retries": 0})
+    silent = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
+    port = silent.sockets[0].getsockname()[1]
+    told = {"url": f"s3://{BUCKET}", "endpoint": f"http://127.0.0.1:{port}", "allowHttp": True}
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
+    store = Store.open(StoreSettings.model_validate(told))
+    for action in (store.get("a"), store.put("a", b"x")):
+        with pytest.raises(StoreError) as error:
+            await action
+        assert refusal(error.value).status == 503
+    silent.close()
 
 
 async def test_a_dead_store_is_named_and_nothing_is_lost(

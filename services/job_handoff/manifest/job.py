@@ -27,7 +27,9 @@ _SLACK: Final = timedelta(minutes=15)
 """Kueue ends a run that takes too long; Kubernetes' own deadline is the guard behind it."""
 _KEEP_AFTER: Final = timedelta(days=7)
 """The service removes what has ended; Kubernetes does if the service is away for long."""
-_OVERLAP: Final = {"forbid": "Forbid", "allow": "Allow", "replace": "Replace"}
+_HISTORY: Final = 20
+"""Ended runs of a schedule that Kubernetes keeps: as many can end while the service is away."""
+_OVERLAP: Final = {"forbid": "Forbid", "replace": "Replace"}
 
 
 def build_metadata(catalog: Catalog, plan: Plan, site: Site) -> dict[str, Any]:
@@ -106,8 +108,8 @@ def build_cron_job(catalog: Catalog, plan: Plan, site: Site) -> dict[str, Any]:
             "timeZone": schedule.time_zone,
             "concurrencyPolicy": _OVERLAP[schedule.overlap],
             "startingDeadlineSeconds": 3600,
-            "successfulJobsHistoryLimit": 3,
-            "failedJobsHistoryLimit": 3,
+            "successfulJobsHistoryLimit": _HISTORY,
+            "failedJobsHistoryLimit": _HISTORY,
             "jobTemplate": {
                 "metadata": {"labels": labels, "annotations": metadata["annotations"]},
                 "spec": _job_spec(catalog, plan, site),

@@ -162,21 +162,27 @@ def build_env(catalog: Catalog, plan: Plan, site: Site) -> list[Object]:
     theirs = {name: value for name, value in fragment.env.items() if name not in _DROPPED_ENV}
     checkpoints = plan.workspace.storage.checkpoints
     direct = checkpoints is not None and plan.team in site.settings.team_secrets
-    address = f"{theirs[checkpoints.env].rstrip('/')}/{plan.lineage}/" if direct and checkpoints else ""
     ours = {
         **site.settings.fixed_environment,
         **plan.request.environment,
         "RUN_KIND": plan.kind.value,
         "RUN_NODES": str(plan.request.nodes),
-        _CHECKPOINTS: address or SYNCED_CHECKPOINTS,
         "HANDOFF_URL": site.settings.runner.url.rstrip("/") + "/",
         "HANDOFF_TOKEN": site.token,
-        "HANDOFF_SPEC": json.dumps(build_runner_spec(plan, site, synced=not address), ensure_ascii=False),
+        "HANDOFF_SPEC": json.dumps(build_runner_spec(plan, site, synced=not direct), ensure_ascii=False),
     }
-    if checkpoints is not None and checkpoints.env != _CHECKPOINTS:
-        ours[checkpoints.env] = ours[_CHECKPOINTS]
     values = {name: literal(value) for name, value in (theirs | ours).items()}
-    return [{"name": name, "value": value} for name, value in values.items()] + [_run_name(plan)]
+    address = SYNCED_CHECKPOINTS
+    if checkpoints is not None and direct:
+        address = f"{literal(theirs[checkpoints.env].rstrip('/'))}/{_lineage(plan)}/"
+    names = {_CHECKPOINTS, checkpoints.env if checkpoints is not None else _CHECKPOINTS}
+    values |= dict.fromkeys(sorted(names), address)
+    return [_run_name(plan), *({"name": name, "value": value} for name, value in values.items())]
+
+
+def _lineage(plan: Plan) -> str:
+    """Name what the checkpoints are called after; each run of a schedule has its own (`ids.read_token`)."""
+    return "$(RUN_ID)" if plan.schedule is not None and not plan.continues else plan.lineage
 
 
 def _run_name(plan: Plan) -> Object:
@@ -198,7 +204,7 @@ def build_runner_spec(plan: Plan, site: Site, *, synced: bool) -> Object:
         "logSize": site.settings.bounds.log_size,
         "fileSize": site.settings.bounds.output_size,
         "checkpoints": synced,
-        "lineage": plan.lineage,
+        "continues": plan.continues,
         "grace": int(site.settings.grace.total_seconds()),
     }
 

@@ -5,6 +5,7 @@ Shell: everything.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -13,7 +14,7 @@ import time
 from typing import Any
 
 from .client import Service
-from .common import EVERY, GIVE_UP, LOG, PATIENCE, WORK, RunError, leave_word, read_end, say
+from .common import DISK, EVERY, GIVE_UP, LOG, PATIENCE, WORK, RunError, leave_word, read_end, say
 from .program import Program, command_of, judge, kernels, memory_kills
 from .sending import Sender, restore
 from .source import fetch
@@ -26,7 +27,8 @@ def run(spec: dict[str, Any], service: Service) -> int:
     environment = {**os.environ, "RESUME": "1" if resumed else "0"}
     for name in ("HANDOFF_TOKEN", "HANDOFF_SPEC"):
         environment.pop(name, None)
-    (folder / "outputs").mkdir(exist_ok=True)
+    with contextlib.suppress(FileExistsError):  # a file of that name is the user's own
+        (folder / "outputs").mkdir()
     say(f"{'resuming from checkpoints' if resumed else 'starting'}: {spec['entry']['path']}")
     before = memory_kills() or 0
     program = Program(command_of(spec, folder), folder, environment, spec["logSize"])
@@ -42,6 +44,8 @@ def run(spec: dict[str, Any], service: Service) -> int:
     message = tail[-1000:].decode(errors="replace")
     if reason == "kernel-missing":
         message = f"kernels of the image: {', '.join(kernels()) or 'none'}"
+    if reason == "succeeded" and sender.lost:
+        reason, message = "results-not-kept", sender.lost
     leave_word(reason, message, code)
     sender.last_word(patience)
     return code
@@ -91,8 +95,9 @@ def main(verb: str) -> int:
         leave_word(error.reason, str(error), GIVE_UP)
         return GIVE_UP
     except OSError as error:
-        say(f"the service does not answer: {error}")
-        leave_word("service-away", str(error), 1)
+        reason, what = ("disk-full", "the disk") if error.errno in DISK else ("service-away", "the service")
+        say(f"{what} does not do what it should: {error}")
+        leave_word(reason, str(error), 1)
         return 1
 
 

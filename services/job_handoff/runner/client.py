@@ -5,7 +5,6 @@ Shell: talks to the service.
 
 from __future__ import annotations
 
-import errno
 import http.client
 import json
 import shutil
@@ -17,12 +16,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from .common import PATIENCE, RunError
+from .common import DISK, PATIENCE, RunError
 
 CHUNK = 1024 * 1024
 T = TypeVar("T")
-DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
-"""Errors of our own disk, which no other try would heal."""
 
 
 class Service:
@@ -51,7 +48,8 @@ class Service:
 
     def put(self, path: str, source: Path, patience: float = 0.0) -> None:
         """Send a file as it is at this moment, under a name below the run's own folder."""
-        place = self.ask(f"place?name={urllib.parse.quote(path)}", patience)
+        size = source.stat().st_size
+        place = self.ask(f"place?name={urllib.parse.quote(path)}&size={size}", patience)
         self._persistently(
             "PUT", place["url"], source, patience, lambda _answer: None, signed=place["signed"]
         )
@@ -74,9 +72,8 @@ class Service:
                     return take(response)
             except urllib.error.HTTPError as error:
                 if error.code < 500 and error.code != 429:
-                    text = error.read(500).decode(errors="replace")
                     raise RunError(
-                        "source-lost", f"{method} {path.partition('?')[0]}: {error.code} {text}"
+                        "source-lost", f"{method} {path.partition('?')[0]}: {error.code} {_told(error)}"
                     ) from error
                 problem: OSError = error
             except OSError as error:  # no answer at all, or half of one; `URLError` is one of these
@@ -106,6 +103,15 @@ class Service:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         answer: http.client.HTTPResponse = opener.open(request, timeout=60)
         return answer
+
+
+def _told(error: urllib.error.HTTPError) -> str:
+    """Give the sentence in an answer, or the answer."""
+    text = error.read(2000).decode(errors="replace")
+    try:
+        return str(json.loads(text)["message"])
+    except (ValueError, KeyError, TypeError):
+        return text[:500]
 
 
 class _Exactly:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import sys
 from pathlib import Path
 
 WORK = Path(os.environ.get("HANDOFF_WORK", "/workspace"))
@@ -13,6 +15,8 @@ LOG = WORK / "run.log"
 NEWS = WORK / "progress.json"
 END = WORK / "end.json"
 NOTEBOOK = WORK / "executed.ipynb"
+TOLD_NOTEBOOK = WORK / "notebook.json"
+"""What papermill is told."""
 NOTICE = WORK / "preempted"
 """Appears when the run has to end: programs that cannot take a signal look for it."""
 TERMINATION = Path(os.environ.get("HANDOFF_TERMINATION", "/dev/termination-log"))
@@ -25,6 +29,10 @@ PATIENCE = 300.0
 """Seconds that the service may be away at the start and at the end."""
 
 
+DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
+"""Errors of our own disk, which no other try would heal."""
+
+
 class RunError(Exception):
     """The run cannot go on; `reason` is one of `status.RunReason`."""
 
@@ -34,8 +42,11 @@ class RunError(Exception):
 
 
 def say(text: str) -> None:
-    """Write a line of our own into the log."""
-    print(f"[handoff] {text}", flush=True)  # noqa: T201
+    """Write a line of our own into the log, whatever names of files are in it and in any locale."""
+    line = f"[handoff] {text}\n".encode("utf-8", "backslashreplace")
+    sys.stdout.flush()
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
 
 
 def leave_word(reason: str, message: str, status: int) -> None:

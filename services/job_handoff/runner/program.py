@@ -5,7 +5,6 @@ Shell: starts processes.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 import os
@@ -17,7 +16,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from .common import GIVE_UP, LOG, NOTEBOOK, NOTICE, RunError
+from .common import GIVE_UP, LOG, NOTEBOOK, NOTICE, TOLD_NOTEBOOK, RunError
 
 TOLD = (
     (
@@ -32,6 +31,14 @@ TOLD = (
     (re.compile(rb"No module named '?papermill'?"), "papermill-missing", GIVE_UP),
 )
 """What a program says before it ends, the reason that is in it, and the exit status of the pod."""
+EXECUTE = """import json, logging, sys
+import papermill
+logging.basicConfig(level="INFO", format="%(message)s")
+with open(sys.argv[1], encoding="utf-8") as file:
+    told = json.load(file)
+papermill.execute_notebook(**told)
+"""
+"""Papermill's own command reads parameters as YAML, to which `1e-05` is a text, and so are most emoji."""
 
 
 def command_of(spec: dict[str, Any], folder: Path) -> list[str]:
@@ -45,18 +52,30 @@ def command_of(spec: dict[str, Any], folder: Path) -> list[str]:
             entry["launcher"]
         ]
         return [*launcher, path, *entry["arguments"]]
-    parameters = base64.b64encode(json.dumps(entry["parameters"]).encode()).decode()
-    command = [sys.executable, "-m", "papermill", path, str(NOTEBOOK), "--no-progress-bar", "--log-output"]
-    command += ["--cwd", str((folder / path).parent), "--autosave-cell-every", "10"]
-    command += ["--parameters_base64", parameters] if entry["parameters"] else []
-    command += ["--language", language_of(folder / path)]
-    return command + (["--kernel", entry["kernel"]] if entry.get("kernel") else [])
+    told = {
+        "input_path": _braced(path),
+        "output_path": _braced(str(NOTEBOOK)),
+        "cwd": str((folder / path).parent),
+        "parameters": entry["parameters"],
+        "language": language_of(folder / path),
+        "progress_bar": False,
+        "log_output": True,
+        "autosave_cell_every": 10,
+    }
+    told.update({"kernel_name": entry["kernel"]} if entry.get("kernel") else {})
+    TOLD_NOTEBOOK.write_text(json.dumps(told), encoding="utf-8")
+    return [sys.executable, "-c", EXECUTE, str(TOLD_NOTEBOOK)]
+
+
+def _braced(path: str) -> str:
+    """Write a path so that papermill, which fills parameters into paths, takes it as it is."""
+    return path.replace("{", "{{").replace("}", "}}")
 
 
 def language_of(notebook: Path) -> str:
     """Give the language that a notebook is written in; many do not say it, and are in Python."""
     try:
-        metadata = json.loads(notebook.read_text())["metadata"]
+        metadata = json.loads(notebook.read_text(encoding="utf-8"))["metadata"]
     except (OSError, ValueError, KeyError, TypeError):
         return "python"
     found = (metadata.get("kernelspec") or {}).get("language")
@@ -70,15 +89,18 @@ class Program:
         self._size = size
         self.ending = False
         """Whether the cluster wants it to end."""
-        self._process = subprocess.Popen(  # noqa: S603
-            command,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        try:
+            self._process = subprocess.Popen(  # noqa: S603
+                command,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise RunError("launcher-missing", f"{command[0]}: {error.strerror or error}") from error
         assert self._process.stdout is not None  # noqa: S101 - it was asked for above
         self._output = self._process.stdout.fileno()
         self._copier = threading.Thread(target=self._copy, daemon=True)

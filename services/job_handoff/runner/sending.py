@@ -16,6 +16,9 @@ from typing import Any
 from .client import Service
 from .common import CHECKPOINTS, END, LOG, NEWS, NOTEBOOK, PATIENCE, RunError, say
 
+MOST_REFUSED = 50
+"""Refusals after which no other file is tried: a folder of very many would take hours."""
+
 
 class Sender:
     """Sends what is new; a file that has not changed since is not sent again."""
@@ -23,7 +26,18 @@ class Sender:
     def __init__(self, spec: dict[str, Any], service: Service, folder: Path, pod: str) -> None:
         self._spec, self._service, self._folder, self._pod = spec, service, folder, pod
         self._sent: dict[str, tuple[int, int]] = {}
+        self._lost: dict[str, str] = {}
+        self._refused = 0
         self._leads = rank() == 0
+
+    @property
+    def lost(self) -> str:
+        """Say what of the results is not kept, and why; empty if all of it is."""
+        names = [name for name in self._lost if not name.startswith("logs/")]
+        if not names:
+            return ""
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        return f"{names[0]}{more}: {self._lost[names[0]]}"
 
     def round(self, patience: float = 0.0) -> None:
         """Send the log, the notebook so far and new checkpoints; of several pods only the first has any."""
@@ -63,16 +77,38 @@ class Sender:
         mark = (about.st_mtime_ns, about.st_size)
         if self._sent.get(name) == mark:
             return
-        if about.st_size > self._spec["fileSize"]:
-            say(f"{name} is too large to be kept ({about.st_size} bytes)")
+        if problem := self._problem(name, about.st_size):
             self._sent[name] = mark
+            self._lose(name, problem)
             return
         try:
             self._service.put(name, file, patience)
-        except (RunError, OSError) as error:
-            say(f"could not send {name}: {error}")
+        except RunError as error:
+            self._refused += 1
+            self._lose(name, str(error))
+            return
+        except OSError as error:
+            self._lose(name, str(error))
             return
         self._sent[name] = mark
+        self._lost.pop(name, None)
+
+    def _problem(self, name: str, size: int) -> str:
+        """Say why a file need not be tried; empty if it is."""
+        if size > self._spec["fileSize"]:
+            return f"it is too large ({size} bytes)"
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            return "its name is no text"
+        if self._refused >= MOST_REFUSED and not name.startswith("logs/"):
+            return "too many others were refused before it"
+        return ""
+
+    def _lose(self, name: str, why: str) -> None:
+        if name not in self._lost and len(self._lost) < MOST_REFUSED:
+            say(f"could not send {name}: {why}")
+        self._lost[name] = why
 
 
 def rank() -> int:
@@ -87,7 +123,8 @@ def note_progress() -> bool:
     """Write down how far the notebook is and when the last checkpoint was made; says whether that is news."""
     news: dict[str, Any] = {}
     try:
-        cells = [cell for cell in json.loads(NOTEBOOK.read_text())["cells"] if cell["cell_type"] == "code"]
+        whole = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
+        cells = [cell for cell in whole["cells"] if cell["cell_type"] == "code"]
         states = [cell["metadata"].get("papermill", {}).get("status") for cell in cells]
         news = {"cells": len(cells), "done": sum(1 for state in states if state == "completed")}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -118,7 +155,7 @@ def restore(spec: dict[str, Any], service: Service) -> bool:
     found = service.ask("checkpoints", PATIENCE)
     if not spec["checkpoints"]:
         # They are in the team's own bucket: what is known is whether somebody may have made some.
-        return bool(found["attempts"]) or spec["lineage"] != os.environ["RUN_ID"]
+        return bool(found["attempts"]) or bool(spec["continues"])
     names = found["files"]
     for name in names:
         target = CHECKPOINTS / name

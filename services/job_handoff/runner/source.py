@@ -13,8 +13,11 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-from .client import Service
+from .client import CHUNK, Service
 from .common import FILES, WORK, RunError
+
+PATCH = ".handoff-changes.patch"
+"""Difference of a checkout to its commit, among the files that were never committed; no repository has it."""
 
 
 def fetch(spec: dict[str, Any], service: Service) -> Path:
@@ -41,9 +44,12 @@ def _fetched(service: Service, digest: str) -> Path:
 
 
 def _unpack(archive: Path, digest: str) -> None:
-    found = hashlib.sha256(archive.read_bytes()).hexdigest()
-    if found != digest:
-        raise RunError("source-lost", f"the source is not the one that was submitted: {found}")
+    hashed = hashlib.sha256()
+    with archive.open("rb") as content:
+        while chunk := content.read(CHUNK):
+            hashed.update(chunk)
+    if hashed.hexdigest() != digest:
+        raise RunError("source-lost", f"the source is not the one that was submitted: {hashed.hexdigest()}")
     with tarfile.open(archive, "r:gz") as opened:
         members = opened.getmembers()
         for member in members:
@@ -67,34 +73,32 @@ def _check_member(member: tarfile.TarInfo) -> None:
 
 
 def _clone(source: dict[str, Any]) -> None:
-    for command in (
-        ["git", "init", "--quiet", "."],
-        ["git", "fetch", "--quiet", "--depth=1", source["url"], source["commit"]],
-        ["git", "checkout", "--quiet", "--detach", "FETCH_HEAD"],
-    ):
-        done = subprocess.run(  # noqa: S603
-            command,
-            cwd=FILES,
-            capture_output=True,
-            text=True,
-            env={**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_NOSYSTEM": "1"},
-            check=False,
-        )
-        if done.returncode:
-            raise RunError("source-lost", f"{' '.join(command[:2])}: {done.stderr.strip()[-500:]}")
+    _git("init", "--quiet", ".")
+    _git("fetch", "--quiet", "--depth=1", source["url"], source["commit"])
+    _git("checkout", "--quiet", "--detach", "FETCH_HEAD")
 
 
 def _apply_changes() -> None:
-    patch = FILES / "changes.patch"
+    """Change the commit into what stood in the workspace."""
+    patch = FILES / PATCH
     if patch.exists():
+        _git("apply", "--whitespace=nowarn", str(patch))
+        patch.unlink()
+
+
+def _git(*arguments: str) -> None:
+    try:
         done = subprocess.run(  # noqa: S603
-            ["git", "apply", "--whitespace=nowarn", str(patch)],  # noqa: S607
+            ["git", *arguments],  # noqa: S607
             cwd=FILES,
             capture_output=True,
             text=True,
+            errors="replace",
+            env={**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_NOSYSTEM": "1"},
             check=False,
         )
-        if done.returncode:
-            raise RunError(
-                "source-lost", f"the uncommitted changes do not apply: {done.stderr.strip()[-500:]}"
-            )
+    except FileNotFoundError as error:
+        raise RunError("source-lost", "the image has no git, which fetches commits") from error
+    if done.returncode:
+        what = "the uncommitted changes do not apply" if arguments[0] == "apply" else f"git {arguments[0]}"
+        raise RunError("source-lost", f"{what}: {done.stderr.strip()[-500:]}")

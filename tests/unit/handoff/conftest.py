@@ -7,7 +7,7 @@ import hashlib
 import io
 import json
 import tarfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ SCOPES = ("list:users", "read:users:name", "read:users:groups", "read:servers", 
 NOTEBOOK = {"metadata": {"kernelspec": {"name": "python3"}}, "cells": [], "nbformat": 4, "nbformat_minor": 5}
 
 
-def archive(files: dict[str, str | bytes]) -> bytes:
+def archive(files: Mapping[str, str | bytes]) -> bytes:
     """An archive with these files."""
     packed = io.BytesIO()
     with (

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import tarfile
+import tracemalloc
 from contextlib import closing
 from pathlib import Path
 
@@ -166,3 +168,73 @@ def test_what_is_no_archive_is_refused(content: bytes) -> None:
     with pytest.raises(RunRefusedError) as error:
         inspect(io.BytesIO(content))
     assert error.value.reason == "source-unsafe"
+
+
+def test_a_folder_that_cannot_be_read_is_not_left_out_in_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, {"data/a.csv": "", "a.py": ""})
+    look = os.scandir
+
+    def deny(path: str) -> object:
+        if str(path).endswith("data"):
+            raise PermissionError(13, "Permission denied", path)
+        return look(path)
+
+    monkeypatch.setattr(os, "scandir", deny)
+    with pytest.raises(RunRefusedError, match="cannot be read") as error:
+        pack(tmp_path)
+    assert ".handoffignore" in error.value.help
+
+
+def test_names_that_are_no_text_are_refused_on_both_sides(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"caf\xe9.csv")).write_text("")
+    with pytest.raises(RunRefusedError, match="not text") as error:
+        pack(tmp_path)
+    assert error.value.message.isprintable()
+    with pytest.raises(RunRefusedError):
+        inspect(io.BytesIO(archive({os.fsdecode(b"caf\xe9.csv"): ""})))
+    check_member(Member(path="données ünïcode 🙂.csv", kind=MemberKind.FILE))
+    with pytest.raises(RunRefusedError):
+        check_member(Member(path="é" * 600, kind=MemberKind.FILE))
+
+
+def test_pipes_and_sockets_are_refused_without_being_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(RunRefusedError, match="neither a file"):
+        pack(tmp_path)
+
+
+def test_an_archive_that_was_made_by_hand_is_taken() -> None:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as opened:
+        for name in (".", "./sub"):
+            info = tarfile.TarInfo(name)
+            info.type = tarfile.DIRTYPE
+            opened.addfile(info)
+        opened.addfile(tarfile.TarInfo("./sub/a.py"))
+        opened.addfile(tarfile.TarInfo("./-rf.py"))
+    packed.seek(0)
+    assert inspect(packed).files == ("sub/a.py", "-rf.py")
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_what_is_said_about_a_file_is_bounded_too(kind: bytes) -> None:
+    """A head of any length is read into memory before anybody sees a member."""
+    head = tarfile.TarInfo("head")
+    head.type, head.size = kind, 64 * 1024 * 1024
+    packed = io.BytesIO(gzip.compress(head.tobuf() + b"\0" * head.size, 1))
+    tracemalloc.start()
+    with pytest.raises(RunRefusedError, match="says too much"):
+        inspect(packed)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 16 * 1024 * 1024
+
+
+def test_a_file_of_holes_counts_with_its_whole_size(tmp_path: Path) -> None:
+    with (tmp_path / "sparse.bin").open("wb") as file:
+        file.truncate(10 * 1024**3)
+    with pytest.raises(RunRefusedError) as error:
+        pack(tmp_path)
+    assert (error.value.reason, "sparse.bin (10 GiB)" in error.value.help) == ("source-too-large", True)

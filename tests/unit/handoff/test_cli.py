@@ -16,6 +16,7 @@ import yaml
 from hub_ext.cli.app import main
 from services.job_handoff.client import Client
 from services.job_handoff.git import GitError, read_checkout
+from services.job_handoff.runner.source import PATCH
 from services.job_handoff.verb_run import watch
 
 from .conftest import World
@@ -112,6 +113,32 @@ async def test_runs_are_listed_shown_ended_and_fetched(
     assert brought["result"]["files"] == [str(home / run / "deep" / "b.txt")]
     assert (home / run / "a.txt").read_text() == "mine"
     assert (await command("handoff", "fetch", "--finished", "--to", home))[1]["result"]["files"] == []
+
+
+async def test_results_are_brought_when_they_no_longer_change(
+    command: Command, script: Path, world: World, tmp_path: Path
+) -> None:
+    _, made = await command("run", script, "--profile", "cpu")
+    run, home = made["result"]["id"], tmp_path / "runs"
+    results = f"nlp/ada/runs/{run}/outputs"
+    await world.store.put(f"{results}/a.ipynb", b"half")
+    _, early = await command("handoff", "fetch", run, "--to", home)
+    assert (early["findings"][0]["code"], early["result"]["files"]) == ("not-ended", [])
+    await world.store.put(f"{results}/a.ipynb", b"whole")
+    await world.store.put(f"{results}/clash/b", b"b")
+    await command("handoff", "cancel", run)
+    (home / run).mkdir(parents=True)
+    (home / run / "clash").write_text("a file of the user")
+    status, brought = await command("handoff", "fetch", run, "--to", home)
+    assert (status, brought["result"]["files"]) == (1, [str(home / run / "a.ipynb")])
+    assert [one["code"] for one in brought["findings"]] == ["not-brought"]
+    (home / run / "clash").unlink()
+    status, rest = await command("handoff", "fetch", "--finished", "--to", home)
+    assert (status, rest["result"]["files"]) == (0, [str(home / run / "clash" / "b")])
+    assert (home / run / "a.ipynb").read_bytes() == b"whole"
+    assert sorted(one.name for one in (home / run).rglob("*.part")) == []
+    assert (await command("handoff", "remove", run))[1]["result"]["files"] > 0
+    assert (await command("handoff", "list"))[1]["result"] == []
 
 
 class LosesAnswers(httpx.HTTPTransport):
@@ -228,7 +255,7 @@ def test_what_is_not_committed_goes_along(checkout: Path) -> None:
     (checkout / "new.py").write_text("3\n")
     found = read_checkout(checkout)
     assert found.changes is not None
-    assert set(found.changes.files) == {"changes.patch", "new.py"}
+    assert set(found.changes.files) == {PATCH, "new.py"}
     found.changes.close()
 
 

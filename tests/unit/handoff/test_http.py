@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -142,6 +143,30 @@ async def test_an_answer_that_was_checked_is_shown_again(ada: httpx.AsyncClient)
     for answer in ("one", "four"):
         page = await ada.post("new", data=fields | {"choice:card:cards": answer, "do": "check"})
         assert f'<option value="{answer}" selected>' in page.text
+
+
+async def test_without_the_store_what_runs_is_shown_and_can_be_ended(
+    ada: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = (await ada.post("api/runs", json=body())).json()["id"]
+    world.kube.pod_for_test(run)
+
+    async def away(*_arguments: object, **_more: object) -> None:
+        raise StoreError("no answer")
+
+    for name in ("get", "list", "put"):
+        monkeypatch.setattr(world.service.core.store, name, away)
+    listed = (await ada.get("api/runs")).json()
+    assert [one["id"] for one in listed["runs"]] == [run]
+    assert "Runs that ended before are not shown" in listed["notice"]
+    assert "Runs that ended before are not shown" in (await ada.get("")).text
+    page = await ada.get(f"runs/{run}")
+    assert page.status_code == 200
+    assert "does not answer at the moment" in page.text
+    assert "hello" in page.text, "the log is the pod's"
+    ended = await ada.post(f"runs/{run}", data={"do": "cancel"})
+    assert ended.status_code == 303
+    assert world.kube.workload_for_test(run)["spec"]["active"] is False
 
 
 # What pods ask
@@ -400,23 +425,69 @@ async def test_a_run_that_is_ended_saves_a_checkpoint_and_goes_on_from_it(
 
 
 async def test_a_notebook_comes_back_executed(ada: httpx.AsyncClient, world: World, pod: Pod) -> None:
-    cell = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    """With its parameters as they were sent: read as YAML, `1e-05` is a text and an emoji two halves."""
+    name = "-my {note}book.ipynb"
+    sent = {"lr": 1e-05, "face": "😀 é \x7f", "date": "2026-01-01", "deep": [{"no": None}], "x": "$(id)"}
+    cell: dict[str, Any] = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    said = "import json; open('outputs/x', 'w').write('x'); print(json.dumps([lr, face, date, deep, x]))"
     cells = [
         {**cell, "id": "a", "metadata": {"tags": ["parameters"]}, "source": "lr = 1"},
-        {**cell, "id": "b", "source": "print('rate', lr); open('outputs/x', 'w').write('x')"},
+        {**cell, "id": "b", "source": said},
         {**cell, "id": "c", "source": "assert lr < 1"},
     ]
     notebook = json.dumps(NOTEBOOK | {"cells": cells})
-    entry = {"type": "notebook", "path": "my notebook.ipynb", "parameters": {"lr": 0.5}}
-    run = await submitted(ada, world, {"my notebook.ipynb": notebook}, entry=entry)
+    entry = {"type": "notebook", "path": name, "parameters": sent}
+    run = await submitted(ada, world, {name: notebook}, entry=entry)
     ended = await pod.run(run)
     assert ended.code == 0, ended.output
     names = {one["name"] for one in (await ada.get(f"api/runs/{run}/files")).json()["files"]}
-    assert names == {"my notebook.ipynb", "x"}
-    executed = (await ada.get(f"api/runs/{run}/files/my notebook.ipynb")).json()
-    assert "rate 0.5" in json.dumps(executed)
+    assert names == {name, "x"}
+    executed = (await ada.get(f"api/runs/{run}/files/{quote(name)}")).json()
+    (output,) = executed["cells"][2]["outputs"]
+    assert json.loads("".join(output["text"])) == list(sent.values())
     progress = json.loads(await world.store.get(f"nlp/ada/runs/{run}/logs/progress.json") or b"{}")
     assert progress["done"] == progress["cells"] == 4
+
+
+async def test_results_with_any_name_do_not_end_the_run(
+    ada: httpx.AsyncClient, world: World, pod: Pod
+) -> None:
+    script = (
+        "import os\n"
+        "names = ['ünï 🙂.txt', '-rf', 'a b%2F.txt', 'line\\nfeed', 'x' * 200]\n"
+        "for name in names:\n"
+        "    open('outputs/' + name, 'w').write('x')\n"
+        "open(b'outputs/caf\\xe9', 'w').write('x')\n"
+        "os.symlink('/etc/passwd', 'outputs/link')\n"
+        "os.mkfifo('outputs/pipe')\n"
+    )
+    run = await submitted(ada, world, {"train.py": script})
+    ended = await pod.run(run)
+    assert (ended.code, ended.said["reason"]) == (0, "results-not-kept"), ended.output
+    names = {one["name"] for one in (await ada.get(f"api/runs/{run}/files")).json()["files"]}
+    assert names == {"ünï 🙂.txt", "-rf", "a b%2F.txt", "x" * 200}
+    for name in names:
+        assert (await ada.get(f"api/runs/{run}/files/{quote(name)}")).content == b"x"
+    assert "its name is no text" in ended.output
+    world.kube.end_for_test(run)
+    status = (await ada.get(f"api/runs/{run}")).json()["status"]
+    assert (status["phase"], status["reason"]) == ("succeeded", "results-not-kept")
+    assert "not all results could be kept" in status["text"]
+
+
+@pytest.mark.parametrize(
+    ("files", "entry", "reason"),
+    [
+        ({"train.py": "print('ran')", "outputs": "a file"}, {}, "succeeded"),
+        ({"train.py": ""}, {"launcher": "torchrun"}, "launcher-missing"),
+    ],
+)
+async def test_what_is_wrong_here_is_not_blamed_on_the_service(
+    ada: httpx.AsyncClient, world: World, pod: Pod, files: dict[str, str], entry: dict[str, str], reason: str
+) -> None:
+    run = await submitted(ada, world, files, entry={"type": "script", "path": "train.py", **entry})
+    ended = await pod.run(run)
+    assert ended.said["reason"] == reason, ended.output
 
 
 async def test_a_source_that_was_changed_on_the_way_is_not_run(

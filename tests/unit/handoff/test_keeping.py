@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from services.job_handoff.limits import GATE, GATE_ANNOTATION
 from services.job_handoff.settings import HandoffSettings
 from services.job_handoff.store import StoreError
 from services.job_handoff.verdicts import RunRefusedError
+from services.kube import NotFoundError
 
 from .conftest import ADA, DIGEST, World, archive, body
 
@@ -246,3 +248,131 @@ async def test_everyone_s_runs_are_for_admins_and_nothing_of_others_is_listed(wo
     run = await submit(world)
     assert [one.record.id for one in await world.service.board.everyones()] == [run]
     assert await world.service.board.mine(Person(name="bob", groups=frozenset({"vision"}))) == ()
+
+
+# Schedules
+
+DAILY = {"cron": "0 6 * * *", "timeZone": "Europe/Berlin"}
+
+
+def start_for_test(world: World, schedule: str, name: str) -> None:
+    """Make the Job of a schedule, as its controller does."""
+    cron = next(one for one in world.kube.all_for_test("cronjobs") if one["metadata"]["name"] == schedule)
+    template = cron["spec"]["jobTemplate"]
+    owner = {"kind": "CronJob", "name": schedule, "uid": cron["metadata"]["uid"], "controller": True}
+    metadata = template["metadata"] | {"name": name, "namespace": "runs", "ownerReferences": [owner]}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": template["spec"]}
+    world.kube.put_for_test(job)
+
+
+async def test_each_run_of_a_schedule_begins_anew_and_resumes_only_itself(world: World) -> None:
+    schedule = await submit(world, schedule=DAILY)
+    names = [f"{schedule}-29384756", f"{schedule}-29386196"]
+    for name in names:
+        start_for_test(world, schedule, name)
+    assert [(await look(world, name)).record.lineage for name in names] == names
+    world.kube.end_for_test(names[0], succeeded=False)
+    again = await world.service.actions.retry(ADA, names[0])
+    assert (again.record.lineage, again.record.is_schedule) == (names[0], False)
+
+
+async def test_a_removed_schedule_is_remembered_and_its_run_goes_on(world: World) -> None:
+    schedule = await submit(world, schedule=DAILY)
+    start_for_test(world, schedule, f"{schedule}-29384756")
+    removed = await world.service.actions.cancel(ADA, schedule)
+    assert removed.status.phase.value == "canceled"
+    assert world.kube.all_for_test("cronjobs") == []
+    assert (await look(world, f"{schedule}-29384756")).status.phase.value == "queued"
+    assert (await look(world, schedule)).status.phase.value == "canceled"
+    late = await world.service.desk.submit("ada", body(schedule=DAILY))
+    assert (late.record.id, late.created) == (schedule, False), "a late repetition does not bring it back"
+    anew = await world.service.actions.retry(ADA, schedule)
+    assert (anew.created, anew.record.is_schedule, anew.record.lineage) == (True, True, anew.record.id)
+
+
+async def test_schedules_count_among_what_a_user_may_have(
+    world: World, settings: HandoffSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = settings.model_copy(update={"bounds": settings.bounds.model_copy(update={"runs_per_user": 2})})
+    monkeypatch.setattr(world.service.desk._judge, "_core", replace(world.service.core, settings=few))
+    await submit(world, key="1", schedule=DAILY)
+    await submit(world, key="2", schedule=DAILY)
+    for again in (False, True):
+        if again:
+            world.service.core.census._taken = float("-inf")
+        with pytest.raises(RunRefusedError) as error:
+            await submit(world, key="3", schedule=DAILY)
+        assert (error.value.reason, error.value.status) == ("too-many-runs", 429)
+
+
+# What goes wrong around
+
+
+async def test_nothing_goes_on_from_the_checkpoints_of_another_team(world: World) -> None:
+    world.hub.add_user("eve", groups=["nlp", "vision"])
+    await world.upload("eve")
+    made = await world.service.desk.submit("eve", body(team="nlp"))
+    world.kube.end_for_test(made.record.id, succeeded=False)
+    with pytest.raises(RunRefusedError) as error:
+        await world.service.desk.submit("eve", body(key="2", team="vision", resumeFrom=made.record.id))
+    assert (error.value.reason, error.value.status) == ("other-team", 409)
+
+
+async def test_a_record_that_cannot_be_read_does_not_hide_the_others(world: World) -> None:
+    run = await submit(world)
+    await world.service.actions.cancel(ADA, run)
+    good = await world.store.get(f"nlp/ada/records/{run}.json")
+    assert good is not None
+    for name, content in (("a", b"{"), ("b", b"\xff"), ("c", good.replace(b'"canceled"', b'"eaten"'))):
+        await world.store.put(f"nlp/ada/records/run-{name}.json", content)
+    assert [one.record.id for one in await world.service.board.mine(ADA)] == [run]
+
+
+async def test_without_kueue_what_there_was_can_still_be_looked_at(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = await submit(world)
+    world.kube.end_for_test(run)
+    listed = world.kube.list
+
+    async def missing(path: str, **params: str) -> object:
+        if path.endswith("/workloads"):
+            raise NotFoundError("no such resource", kind="workloads", status=404)
+        return await listed(path, **params)
+
+    monkeypatch.setattr(world.kube, "list", missing)
+    assert [one.status.phase.value for one in await world.service.board.mine(ADA)] == ["succeeded"]
+    await world.service.keeper.tend()
+    assert (await look(world, run)).status.phase.value == "succeeded"
+
+
+async def test_what_a_killed_service_made_for_a_run_goes_with_it_or_without_it(world: World) -> None:
+    run = await submit(world, profile="ray")
+    kept = next(one for one in world.kube.all_for_test("networkpolicies") if one["metadata"]["name"] == run)
+    del kept["metadata"]["ownerReferences"]  # killed before it could say whose it is
+    world.kube.put_for_test(kept)
+    gone = {
+        **kept,
+        "metadata": {
+            "name": "run-gone",
+            "namespace": "runs",
+            "creationTimestamp": OLD,
+            "labels": {"gpu-workspaces.jupyter.org/job": "run-gone"},
+        },
+    }
+    world.kube.put_for_test(gone)
+    await world.service.keeper.clean()
+    (policy,) = world.kube.all_for_test("networkpolicies")
+    assert (policy["metadata"]["name"], policy["metadata"]["ownerReferences"][0]["name"]) == (run, run)
+
+
+async def test_a_workspace_is_released_though_the_first_answer_was_lost(world: World) -> None:
+    asked = body(server="", release=True)
+    before, after = datetime(2026, 1, 1, tzinfo=UTC), datetime(2999, 1, 1, tzinfo=UTC)
+    await world.service.desk.submit("ada", asked)  # it was killed before it could stop the server
+    world.hub.add_server("ada", options={"profile": "desk"}, started=before)
+    assert not (await world.service.desk.submit("ada", asked, dry_run=True)).released
+    assert (await world.service.desk.submit("ada", asked)).released
+    assert world.hub.stopped == ["ada/"]
+    world.hub.add_server("ada", options={"profile": "desk"}, started=after)
+    assert not (await world.service.desk.submit("ada", asked)).released, "one that was started since stays"

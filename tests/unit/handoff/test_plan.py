@@ -12,6 +12,7 @@ import pytest
 from hub_ext.catalog.model import RunKind
 from hub_ext.names import parse_image
 from hub_ext.selection_access import Person
+from services.job_handoff.form import read_parameter
 from services.job_handoff.inputs import check_kernel
 from services.job_handoff.model import read_request
 from services.job_handoff.offers import offers_for
@@ -64,6 +65,45 @@ def test_what_is_no_request_is_refused_with_its_place(changes: dict[str, Any], f
         read_request(body(**changes))
     assert (error.value.reason, error.value.status) == ("bad-request", 400)
     assert error.value.field.startswith(field)
+
+
+def nested(levels: int) -> Any:
+    """A list in a list in a list …"""
+    made: Any = 1
+    for _ in range(levels):
+        made = [made]
+    return made
+
+
+@pytest.mark.parametrize(
+    "value",
+    [float("nan"), float("inf"), [{"x": -float("inf")}], "\ud800", {"\udfff": 1}, 10**5000, nested(5000)],
+    ids=["nan", "infinity", "within", "half a letter", "half a name", "number", "levels"],
+)
+def test_what_only_python_takes_for_json_is_refused(value: Any) -> None:
+    with pytest.raises(RunRefusedError) as error:
+        read_request(body(entry={"type": "notebook", "path": "a.ipynb", "parameters": {"x": value}}))
+    assert error.value.reason == "bad-request"
+    assert error.value.text.isprintable()
+
+
+def test_a_request_is_measured_in_bytes_as_it_is_handed_on() -> None:
+    """Variables of a process have 128 KiB each, and a letter has up to four bytes."""
+    entry = {"type": "notebook", "path": "a.ipynb", "parameters": {"x": "漢" * 30_000}}
+    with pytest.raises(RunRefusedError, match="larger than 64 KiB"):
+        read_request(body(entry=entry))
+
+
+@pytest.mark.parametrize("text", ["x=NaN", "x=-Infinity", "x=1e999", "x=" + "9" * 5000, "x=" + "[" * 100_000])
+def test_a_value_that_is_no_json_is_a_text(text: str) -> None:
+    assert read_parameter(text) == ("x", text[2:])
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("x=", ""), ("x=1e-05", 1e-05), ('x="a b"', "a b"), ("x=a=b", "a=b"), ("x={}", {})]
+)
+def test_a_value_is_read_as_json_where_it_is(text: str, value: object) -> None:
+    assert read_parameter(text) == ("x", value)
 
 
 @pytest.mark.parametrize("raw", [None, [], "x", 3, {"a": {"b": [1]}}])

@@ -150,3 +150,89 @@ async def test_where_the_catalog_does_not_pin_the_pod_is_asked_and_only_the_user
         pod = status(f"registry.example.com/lab@sha256:{digest * 64}")
         world.kube.put_for_test({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {}} | pod)
     assert await image(world, catalog, "") == f"registry.example.com/lab@{DIGEST}"
+
+
+# What git would lose on the way
+
+
+def arrived(repository: Path, work: Path) -> Path:
+    """The files of a run of the checkout as it stands."""
+    changes = git._changes(repository)
+    assert changes is not None
+    with closing(changes):
+        content = changes.file.read()
+    commit = run("rev-parse", "HEAD", cwd=repository)
+    told = {"type": "git", "url": f"file://{repository}", "commit": commit, "patch": changes.sha256}
+    return source.fetch({"source": told}, Served(content))  # type: ignore[arg-type]
+
+
+def test_a_change_arrives_byte_for_byte_whatever_the_user_s_own_settings(
+    repository: Path, work: Path
+) -> None:
+    (repository / "dos.txt").write_bytes(b"one\r\ntwo\r\n")
+    (repository / "raw.bin").write_bytes(bytes(range(256)))
+    run("add", ".", cwd=repository)
+    run("commit", "-qm", "second", cwd=repository)
+    for name, value in (("diff.noprefix", "true"), ("color.ui", "always"), ("diff.external", "/bin/false")):
+        run("config", name, value, cwd=repository)
+    (repository / "dos.txt").write_bytes(b"one\r\nthree\r\nlone\rend")
+    (repository / "raw.bin").write_bytes(bytes(reversed(range(256))))
+    there = arrived(repository, work)
+    for name in ("dos.txt", "raw.bin"):
+        assert (there / name).read_bytes() == (repository / name).read_bytes()
+    assert not (there / source.PATCH).exists()
+
+
+def test_nothing_untracked_is_left_behind(repository: Path, work: Path) -> None:
+    (repository / "changes.patch").write_text("the user's own\n")
+    (repository / ".config").mkdir()
+    (repository / ".config" / "run.yaml").write_text("lr: 1\n")
+    (repository / "go.sh").write_text("#!/bin/sh\n")
+    (repository / "go.sh").chmod(0o755)
+    (repository / "link").symlink_to("a.py")
+    (repository / "left.out").write_text("x")
+    (repository / ".handoffignore").write_text("*.out\n")
+    there = arrived(repository, work)
+    assert (there / "a.py").read_text() == "2\n"
+    assert (there / "changes.patch").read_text() == "the user's own\n"
+    assert (there / ".config" / "run.yaml").exists()
+    assert (there / "go.sh").stat().st_mode & 0o100
+    assert (there / "link").readlink() == Path("a.py")
+    assert not (there / "left.out").exists()
+
+
+@pytest.mark.parametrize("what", ["nested", "submodule", "lfs"])
+def test_files_that_a_fetch_does_not_bring_are_refused(repository: Path, what: str, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    run("init", "-q", cwd=other)
+    (other / "b.py").write_text("b\n")
+    run("add", ".", cwd=other)
+    run("commit", "-qm", "other", cwd=other)
+    match what:
+        case "nested":
+            run("clone", "-q", str(other), "inner", cwd=repository)
+        case "submodule":
+            run("submodule", "--quiet", "add", str(other), "inner", cwd=repository)
+        case "lfs":
+            (repository / ".gitattributes").write_text("*.bin filter=lfs diff=lfs merge=lfs -text\n")
+            run("add", ".gitattributes", cwd=repository)
+    run("update-ref", "refs/remotes/origin/main", "HEAD", cwd=repository)
+    run("remote", "add", "origin", "https://git.example.com/code.git", cwd=repository)
+    with pytest.raises(git.GitError, match="does not fetch"):
+        git.read_checkout(repository)
+
+
+def test_a_file_that_git_ignores_is_not_run_from_a_commit(repository: Path) -> None:
+    (repository / ".gitignore").write_text("scratch.py\n")
+    (repository / "scratch.py").write_text("1\n")
+    git.check_taken(repository / "new.py")
+    with pytest.raises(git.GitError, match="would not have it"):
+        git.check_taken(repository / "scratch.py")
+
+
+def test_an_image_without_git_says_so(repository: Path, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    told = {"type": "git", "url": f"file://{repository}", "commit": "0" * 40, "patch": None}
+    with pytest.raises(common.RunError, match="has no git"):
+        source.fetch({"source": told}, Served(b""))  # type: ignore[arg-type]

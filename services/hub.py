@@ -1,4 +1,4 @@
-"""JupyterHub's REST interface, as services ask it: users with their servers, and stops.
+"""JupyterHub's REST interface, as services ask it: users with their servers, stops, and the hub itself.
 
 Foreign exceptions end here: whatever goes wrong is a `HubError`. What the token may not see is None.
 
@@ -143,6 +143,28 @@ class Hub:
         """Read one server as it is at this moment; None if it does not run."""
         found = await self.user(user)
         return found.server(name) if found else None
+
+    async def version(self) -> str:
+        """Give the hub's version, which it tells anyone."""
+        body = await self._ask("")
+        version = body.get("version") if isinstance(body, dict) else None
+        if not isinstance(version, str):
+            raise HubError("no answer of a JupyterHub: it has no version; is this the address of the hub?")
+        return version
+
+    async def about(self) -> Mapping[str, Any]:
+        """Give what the hub says of its parts, such as `spawner` with its `class`. Needs `read:hub`."""
+        return self._mapping("info", await self._ask("info"))
+
+    async def services(self) -> Mapping[str, Mapping[str, Any]]:
+        """List services by name, with `roles`, `admin` and `url`. Needs `list:services`."""
+        return self._mapping("services", await self._ask("services"))
+
+    @staticmethod
+    def _mapping(path: str, body: Any) -> Mapping[str, Any]:
+        if not isinstance(body, dict):
+            raise HubError(f"{path}: not an answer of a JupyterHub")
+        return body
 
     async def stop_server(self, user: str, name: str = "") -> Stop:
         """Stop a server and keep all that belongs to it. Needs `delete:servers`.

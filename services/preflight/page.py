@@ -11,6 +11,15 @@ from .checks import CHECKS
 from .kinds import KINDS, OPTIONAL, resource_of
 from .problems import Check
 
+NEEDS = {
+    "catalog": "the catalog",
+    "values": "the values",
+    "metrics": "the metrics (`--prometheus`)",
+    "trials": "answers to a dry run (a live cluster and the right to create pods)",
+    "hub": "a running hub (`--hub`)",
+    "hub_spawner": "a running hub, with the scope `read:hub`",
+    "hub_services": "a running hub, with the scope `list:services`",
+}
 BEGIN = "<!-- from code: python -m services.preflight.page -->"
 
 
@@ -47,7 +56,7 @@ def page() -> str:
 
 
 def _section(check: Check) -> list[str]:
-    needs = ", ".join([f"`{kind}`" for kind in check.kinds] + [f"the {need}" for need in check.needs])
+    needs = ", ".join([f"`{kind}`" for kind in check.kinds] + [NEEDS[need] for need in check.needs])
     about = (check.run.__doc__ or "").strip()
     return [f"### {check.code}", "", f"{check.title}.", "", f"Looks at {needs}. {about}".strip(), ""]
 

@@ -16,6 +16,7 @@ from hub_ext.catalog.profiles import State
 from hub_ext.cluster.nodes import Node, read_node, selects
 from hub_ext.errors import SelectionError
 from hub_ext.importer.values import helm_merge
+from hub_ext.quota.refusals import Answer
 from hub_ext.render.rights import PULLS, RUNS, Places
 from hub_ext.rights import Rights
 
@@ -57,6 +58,29 @@ class Metrics:
     """Label that names the pod that uses a card: ``pod`` or ``exported_pod``; empty if none has one."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What the API server said to a pod that it was not to make."""
+
+    profile: str
+    namespace: str
+    refusal: Answer | None
+    """None if it would make it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubFacts:
+    """What a running hub says of itself; what its token may not see is None."""
+
+    version: str
+    spawner: str | None
+    """Its class with its package."""
+    services: Mapping[str, Mapping[str, Any]] | None
+    """Of the hub, by name: `url`, `roles`, `admin`."""
+    health: Mapping[str, str]
+    """Of the services that are wanted, as the proxy gives it to anyone: empty for well, or what is wrong."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scene:
     """Everything that checks may look at; what is None was not given."""
@@ -71,12 +95,23 @@ class Scene:
     layers: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     """The files of values, in their order."""
     metrics: Metrics | None = None
+    trials: tuple[Trial, ...] | None = None
+    """Answers to a dry run."""
+    hub: HubFacts | None = None
     jobs_namespace: str = RUNS
     """Where runs are."""
     pulls_namespace: str = PULLS
     """Where the prepuller's pods are."""
     rights: tuple[Rights, ...] = ()
     """Of the hub and of the services that are wanted."""
+
+    @property
+    def hub_spawner(self) -> str | None:
+        return self.hub.spawner if self.hub else None
+
+    @property
+    def hub_services(self) -> Mapping[str, Mapping[str, Any]] | None:
+        return self.hub.services if self.hub else None
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:

@@ -1,15 +1,17 @@
 """`gpu-workspaces preflight`: the launch checklist against a live cluster, or against files.
 
-Shell: reads files, talks to the cluster and to Prometheus.
+Shell: reads files, talks to the cluster, to Prometheus and to the hub.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
@@ -25,12 +27,18 @@ from hub_ext.rights import HUB, Rights
 
 from ..kube import Kube
 from ..prometheus import Prometheus
+from .ask_hub import ask_hub
+from .attempts import attempts
 from .checks import CHECKS
 from .gather import look, measure, read_dump, save
+from .page import NEEDS
 from .problems import Outcome, Result, judge
-from .scene import Metrics, Objects, Scene, merged
+from .scene import Objects, Scene, merged
+from .trials import try_pods
 
 HELP = "say what is missing or wrong on a cluster and in a hub's values, before users find out"
+
+TOKEN: Final = "JUPYTERHUB_API_TOKEN"  # noqa: S105 - the variable's name
 
 SIGNS = {
     Outcome.PASSED: "ok",
@@ -67,6 +75,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--catalog", type=Path, help="catalog, if it is not in the values")
     parser.add_argument("--prometheus", metavar="URL", help="Prometheus that has the exporter's metrics")
+    parser.add_argument(
+        "--hub",
+        metavar="URL",
+        help="address of the running hub, as people use it; needs a token with read:hub and list:services",
+    )
+    parser.add_argument(
+        "--hub-token-file", type=Path, metavar="FILE", help="file with that token (JUPYTERHUB_API_TOKEN)"
+    )
+    parser.add_argument(
+        "--no-dry-run", action="store_true", help="ask the API server about no pods; it makes none either way"
+    )
     parser.add_argument("--namespace", default="jupyterhub", help="where workspaces run (%(default)s)")
     parser.add_argument("--hub-namespace", default="", help="where the hub runs (the same)")
     parser.add_argument("--jobs-namespace", default=RUNS, help="where runs are (%(default)s)")
@@ -81,11 +100,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Report:
+    if args.save and (args.cluster or args.offline):
+        raise UsageError("--save keeps what a live cluster says; with --cluster or --offline none is asked")
     layers = tuple((str(path), _read(path)) for path in args.values)
     values = merged(layer for _, layer in layers) if layers else None
-    objects, metrics, denied = asyncio.run(_observe(args))
     scene = Scene(
-        objects=objects,
+        objects=Objects({}),
         namespace=args.namespace,
         hub_namespace=args.hub_namespace or args.namespace,
         jobs_namespace=args.jobs_namespace,
@@ -93,28 +113,43 @@ def run(args: argparse.Namespace) -> Report:
         catalog=_catalog(args.catalog, values),
         values=values,
         layers=layers,
-        metrics=metrics,
         rights=_rights(args.service),
     )
-    return report([judge(check, scene) for check in CHECKS], denied)
+    seen, denied = asyncio.run(_observe(args, scene))
+    return report([judge(check, seen) for check in CHECKS], denied)
 
 
-async def _observe(args: argparse.Namespace) -> tuple[Objects, Metrics | None, Mapping[str, str]]:
-    metrics = None
+async def _observe(args: argparse.Namespace, scene: Scene) -> tuple[Scene, Mapping[str, str]]:
+    """Add to a scene what is to be asked for; gives with it what may not be seen, and why."""
+    denied: dict[str, str] = {}
     if args.prometheus:
         async with Prometheus(args.prometheus) as prometheus:
-            metrics = await measure(prometheus)
+            scene = replace(scene, metrics=await measure(prometheus))
+    if args.hub:
+        facts, denied = await ask_hub(args.hub, _token(args.hub_token_file), args.service)
+        scene = replace(scene, hub=facts)
     if args.cluster or args.offline:
-        if args.save:
-            raise UsageError(
-                "--save keeps what a live cluster says; with --cluster or --offline none is asked"
-            )
-        return read_dump(args.cluster, complete=args.complete), metrics, {}
+        return replace(scene, objects=read_dump(args.cluster, complete=args.complete)), denied
     async with await Kube.connect() as kube:
-        objects, denied = await look(kube)
-    if args.save:
-        save(objects, args.save)
-    return objects, metrics, denied
+        objects, unseen = await look(kube)
+        scene, denied = replace(scene, objects=objects), denied | unseen
+        if args.save:
+            save(objects, args.save)
+        if scene.catalog is not None and not args.no_dry_run:
+            trials, why_not = await try_pods(kube, list(attempts(scene)))
+            denied |= {"trials": why_not} if why_not else {}
+            scene = replace(scene, trials=trials or None)
+    return scene, denied
+
+
+def _token(path: Path | None) -> str:
+    token = path.read_text(encoding="utf-8") if path else os.environ.get(TOKEN, "")
+    if not token.strip():
+        raise UsageError(
+            f"--hub needs a token of the hub: in {TOKEN}, or in a file with --hub-token-file; "
+            "a hub's page Token makes one"
+        )
+    return token.strip()
 
 
 def _read(path: Path) -> Mapping[str, Any]:
@@ -167,5 +202,5 @@ def report(results: Sequence[Result], denied: Mapping[str, str]) -> Report:
 def _told(result: Result, denied: Mapping[str, str]) -> str:
     if not result.missing:
         return result.check.title
-    ways = [f"{need} (may not be seen)" if need in denied else need for need in result.missing]
-    return f"{result.check.title}; needs {', '.join(ways)}"
+    needs = [f"{NEEDS.get(need, need)}{' (may not be seen)' * (need in denied)}" for need in result.missing]
+    return f"{result.check.title}; needs {', '.join(needs)}"

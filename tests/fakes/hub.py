@@ -46,6 +46,11 @@ class FakeHub:
         self.slow_to_stop = False
         """Stops are answered before they are over; `finish_stops_for_test` ends them."""
         self.page_limit = PAGE_LIMIT
+        self.version = "5.5.4"
+        self.about: dict[str, Any] = {}
+        self.services: dict[str, dict[str, Any]] = {}
+        self.public: dict[str, tuple[int, Any]] = {}
+        """What stands behind the same proxy, and anyone may see: status and body by path."""
         self._tokens: dict[str, frozenset[str]] = {}
         self._failures: list[int | Exception] = []
 
@@ -113,6 +118,10 @@ class FakeHub:
             if isinstance(failure, Exception):
                 raise failure
             return httpx.Response(failure, json={"status": failure, "message": "as told by the test"})
+        if path == "/hub/api/":  # told to anyone
+            return httpx.Response(200, json={"version": self.version})
+        if path in self.public:
+            return httpx.Response(self.public[path][0], json=self.public[path][1])
         kind, _, token = request.headers.get("Authorization", "").partition(" ")
         scopes = self._tokens.get(token) if kind == "token" else None
         if scopes is None:
@@ -126,8 +135,8 @@ class FakeHub:
                 return self._users(request, scopes)
             case "GET", ["users", name]:
                 return self._user(name, scopes)
-            case "GET", ["groups"]:
-                return self._groups(request, scopes)
+            case "GET", ["info" | "services" as what]:
+                return self._told(what, scopes)
             case "DELETE", ["users", user, "server"]:
                 return self._stop(user, "", scopes)
             case "DELETE", ["users", user, "servers", name]:
@@ -150,14 +159,11 @@ class FakeHub:
             return _error(404, "")
         return httpx.Response(200, json=_shown(self.users[name], scopes))
 
-    def _groups(self, request: httpx.Request, scopes: frozenset[str]) -> httpx.Response:
-        if "list:groups" not in scopes:
+    def _told(self, what: str, scopes: frozenset[str]) -> httpx.Response:
+        needed, body = ("read:hub", self.about) if what == "info" else ("list:services", self.services)
+        if needed not in scopes:
             return _error(403, "Action is not authorized with current scopes")
-        members = {
-            group: [u["name"] for u in self.users.values() if group in u["groups"]] for group in self.groups
-        }
-        shown = [{"name": group, "users": members[group]} for group in sorted(self.groups)]
-        return self._page(request, shown)
+        return httpx.Response(200, json=body)
 
     def _page(self, request: httpx.Request, found: list[dict[str, Any]]) -> httpx.Response:
         """Give a page, if the client can read pages; else as many as a page may have."""

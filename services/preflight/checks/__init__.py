@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..problems import Check
 from .gpus import CHECKS as GPUS
+from .hub import CHECKS as HUB
 from .monitoring import CHECKS as MONITORING
 from .network import CHECKS as NETWORK
 from .nodes import CHECKS as NODES
@@ -12,6 +13,7 @@ from .quotas import CHECKS as QUOTAS
 from .rights import CHECKS as RIGHTS
 from .security import CHECKS as SECURITY
 from .storage import CHECKS as STORAGE
+from .trials import CHECKS as TRIALS
 from .upgrade import CHECKS as UPGRADE
 from .values import CHECKS as VALUES
 
@@ -22,9 +24,11 @@ CHECKS: tuple[Check, ...] = (
     *STORAGE,
     *QUOTAS,
     *QUEUES,
+    *TRIALS,
     *SECURITY,
     *NETWORK,
     *RIGHTS,
     *VALUES,
+    *HUB,
     *UPGRADE,
 )

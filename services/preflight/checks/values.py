@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from hub_ext.catalog.problems import path_of
 from hub_ext.errors import QuantityError, Severity
@@ -172,6 +173,21 @@ def names_cannot_meet(scene: Scene) -> Iterator[Problem]:
             )
 
 
+def hub_is_found(scene: Scene) -> Iterator[Problem]:
+    """In namespaces of teams the short name of the hub's Service is nobody's."""
+    others = [name for name in scene.namespaces if name != scene.hub_namespace]
+    path = "hub.config.JupyterHub.hub_connect_url"
+    url = scene.value(path)
+    if others and "." not in (urlsplit(str(url or "")).hostname or ""):
+        yield Problem(
+            message=f"workspaces in {', '.join(others)} cannot find the hub, and every start there times out",
+            evidence=f"{path}: {url or 'not set, so that the chart has http://hub:8081'}",
+            help=f"Set it to http://hub.{scene.hub_namespace}.svc:8081, as "
+            "`gpu-workspaces manifests --part values` does.",
+            path=path,
+        )
+
+
 CHECKS = (
     Check(code="chart-keys", title="The chart takes the values", needs=("values",), run=chart_takes_them),
     Check(code="spawner", title="The hub uses this bundle", needs=("values",), run=spawner_is_set),
@@ -201,6 +217,7 @@ CHECKS = (
         needs=("values",),
         run=hub_outlives_failures,
     ),
+    Check(code="hub-address", title="Workspaces find the hub", needs=("values",), run=hub_is_found),
     Check(
         code="name-templates",
         title="No two users get one object",

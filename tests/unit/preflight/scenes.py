@@ -12,7 +12,7 @@ from hub_ext.catalog.load import load_catalog
 from hub_ext.catalog.model import Catalog
 from hub_ext.rights import Rights, Rule, Where
 from services.preflight.kinds import KINDS
-from services.preflight.scene import Metrics, Objects, Scene
+from services.preflight.scene import HubFacts, Metrics, Objects, Scene, Trial
 
 CATALOG: dict[str, Any] = {
     "apiVersion": "gpu-workspaces/v1",
@@ -101,6 +101,14 @@ METRICS = Metrics(
         }
     ),
     pod_label="exported_pod",
+)
+
+
+HUB = HubFacts(
+    version="5.5.4",
+    spawner="hub_ext.spawner.WorkspaceSpawner",
+    services={"prepuller": {"roles": ["gpu-workspaces-prepuller"], "admin": False}},
+    health={"prepuller": ""},
 )
 
 
@@ -237,6 +245,8 @@ def scene(
     layers: tuple[Mapping[str, Any], ...] = (),
     catalog: Mapping[str, Any] | None = None,
     metrics: Metrics | None = METRICS,
+    trials: tuple[Trial, ...] | None = (),
+    hub: HubFacts | None = HUB,
 ) -> Scene:
     """Make a scene that is well but for what is given; None takes a kind away."""
     found = {**copy.deepcopy(OBJECTS), **(objects or {})}
@@ -248,5 +258,7 @@ def scene(
         values=VALUES if values is None else values,
         layers=tuple((f"{number}.yaml", layer) for number, layer in enumerate(layers)),
         metrics=metrics,
+        trials=trials,
+        hub=hub,
         rights=(RIGHTS,),
     )

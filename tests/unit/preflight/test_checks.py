@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from hub_ext.errors import Severity
+from hub_ext.quota.refusals import Answer
 from hub_ext.rights import Rights, Rule, Where
 from services.preflight.checks import CHECKS
 from services.preflight.problems import Outcome, judge
-from services.preflight.scene import Metrics, merged
+from services.preflight.scene import Metrics, Trial, merged
 from tests.unit.preflight.scenes import (
     GPU_TAINT,
+    HUB,
     OBJECTS,
     PRODUCT,
     SHARING,
@@ -45,7 +47,7 @@ def test_codes_are_unique():
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.code)
 def test_what_was_not_looked_at_is_not_passed(check):
-    nothing = scene(objects=dict.fromkeys(OBJECTS), metrics=None)
+    nothing = scene(objects=dict.fromkeys(OBJECTS), metrics=None, trials=None, hub=None)
     object.__setattr__(nothing, "catalog", None)
     object.__setattr__(nothing, "values", None)
     result = judge(check, nothing)
@@ -121,6 +123,13 @@ def hook(*, service: Any, **fields: Any) -> dict[str, Any]:
     return thing("ValidatingWebhookConfiguration", "policy", webhooks=[one])
 
 
+TEAM = {"teams": {"nlp": {"displayName": "Language", "groups": ["nlp"], "namespace": "ws-nlp"}}}
+PRIVILEGED = Answer(
+    code=403,
+    reason="Forbidden",
+    message='pods "x" is forbidden: violates PodSecurity "restricted:latest": privileged (container "c" must '
+    "not set securityContext.privileged=true)",
+)
 AWAY = {"namespace": "policy", "name": "policy"}
 READY = thing(
     "EndpointSlice",
@@ -286,6 +295,12 @@ WRONG = {
             "PersistentVolumeClaim": [claim("claim-abc000-40example-2eorg", user="abc000@example.org")]
         }
     },
+    "dry-run": {"trials": (Trial(profile="full@1", namespace="jupyterhub", refusal=PRIVILEGED),)},
+    "hub-version": {"hub": replace(HUB, version="5.3.0")},
+    "hub-spawner": {"hub": replace(HUB, spawner="kubespawner.KubeSpawner")},
+    "hub-services": {"hub": replace(HUB, services={"old": {}})},
+    "hub-health": {"hub": replace(HUB, health={"prepuller": "GET /services/prepuller/health: status 503"})},
+    "hub-address": {"catalog": TEAM},
     "one-home": {
         "objects": {"PersistentVolumeClaim": [claim("claim-a", user="ada"), claim("claim-b", user="ada")]}
     },
@@ -310,6 +325,15 @@ def test_what_is_wrong_is_told(code):
 
 
 FINE = {
+    "dry-run": [{"trials": (Trial(profile="full@1", namespace="jupyterhub", refusal=None),)}],
+    "hub-version": [{"hub": replace(HUB, version=one)} for one in ("5.5.1", "6.1.1", "6.2.0.dev")],
+    "hub-spawner": [{"hub": replace(HUB, spawner="site.OwnWorkspaceSpawner")}],
+    "hub-address": [
+        {
+            "catalog": TEAM,
+            "values": values("hub.config.JupyterHub.hub_connect_url", "http://hub.jupyterhub.svc:8081"),
+        }
+    ],
     "driver-cuda": [{"objects": {"Node": h200(**{"nvidia.com/cuda.runtime-version.full": "13.2"})}}],
     "gpu-nodes": [{"objects": {"Node": [node("cpu", {})]}}],
     "mig-state": [{"objects": {"Node": h200(**{"nvidia.com/mig.config.state": ""})}}],
@@ -523,9 +547,6 @@ def test_a_right_for_one_name_is_no_right_for_all():
         )
     ]
     assert findings("rights", objects={"ClusterRole": narrow})[0][0] is Severity.ERROR
-
-
-TEAM = {"teams": {"nlp": {"displayName": "Language", "groups": ["nlp"], "namespace": "ws-nlp"}}}
 
 
 def test_rights_are_wanted_in_the_namespaces_of_teams_too():

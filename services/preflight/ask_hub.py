@@ -1,0 +1,75 @@
+"""Ask a running hub about itself and its services, by the address that people use. Nothing is changed.
+
+Shell: talks to the hub and, without a token, to its services.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable, Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+import httpx
+
+from hub_ext.errors import HubError
+
+from ..hub import Hub
+from .scene import HubFacts
+
+TIMEOUT: Final = 10.0
+"""Seconds."""
+
+
+async def ask_hub(
+    url: str, token: str, services: Iterable[str], *, transport: httpx.AsyncBaseTransport | None = None
+) -> tuple[HubFacts, dict[str, str]]:
+    """Ask the hub; gives with it what the token may not see, and why.
+
+    Parameters
+    ----------
+    url
+        Of the hub for people, such as ``https://hub.example.com/``; with its base URL, if it has one.
+
+    Raises
+    ------
+    HubError
+        The hub does not answer, or it is none.
+    """
+    root = url.rstrip("/").removesuffix("/hub")
+    denied: dict[str, str] = {}
+    async with Hub(f"{root}/hub/api", token, transport=transport) as hub:
+        version = await hub.version()
+        about = await _if_allowed(hub.about(), "hub_spawner", denied)
+        known = await _if_allowed(hub.services(), "hub_services", denied)
+    async with httpx.AsyncClient(timeout=TIMEOUT, transport=transport, trust_env=False) as client:
+        health = {name: await _health(client, f"{root}/services/{name}/health") for name in services}
+    spawner = str(((about or {}).get("spawner") or {}).get("class") or "") or None
+    return HubFacts(version=version, spawner=spawner, services=known, health=health), denied
+
+
+async def _if_allowed(
+    asking: Awaitable[Mapping[str, Any]], what: str, denied: dict[str, str]
+) -> Mapping[str, Any] | None:
+    try:
+        return await asking
+    except HubError as error:
+        if error.status not in {HTTPStatus.FORBIDDEN, HTTPStatus.UNAUTHORIZED}:
+            raise
+        denied[what] = str(error)
+        return None
+
+
+async def _health(client: httpx.AsyncClient, url: str) -> str:
+    """Say what is wrong with a service, as its own page for anyone says it; empty for nothing."""
+    try:
+        answer = await client.get(url)
+    except httpx.HTTPError as error:
+        return f"GET {url}: no answer: {error!r}"
+    if answer.status_code != HTTPStatus.OK:
+        return f"GET {url}: status {answer.status_code}"
+    try:
+        loops = answer.json()["loops"]
+        failing = sorted(name for name, loop in loops.items() if not loop["ok"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return f"GET {url}: not what a service of this bundle answers"
+    return f"GET {url}: its last pass failed: {', '.join(failing)}; see its log" if failing else ""

@@ -53,9 +53,11 @@ def pytest_runtest_makereport(
 
 
 @pytest.fixture(scope="session")
-def hub() -> Iterator[Hub]:
+def hub(request: pytest.FixtureRequest) -> Iterator[Hub]:
     _, spec = load(CLUSTER)
-    prepare(spec, "image:hub", "image:services")
+    # They take minutes to build, and only their own tests need them.
+    tried = any(item.path.stem == "test_images" for item in request.session.items)
+    prepare(spec, *(["image:hub", "image:services"] if tried else []))
     with (
         running(CLUSTER) as cluster,
         running_hub(cluster, more=trouble.catalog_parts(Registry(cluster))) as running_one,

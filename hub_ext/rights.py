@@ -87,6 +87,14 @@ HUB = Rights(
             optional=True,
         ),
         Rule(
+            where=Where.CLUSTER,
+            resources=("persistentvolumes",),
+            verbs=("get",),
+            why="the spawn page warns of a home in a zone where a workspace has no nodes; "
+            "without it, nobody is warned",
+            optional=True,
+        ),
+        Rule(
             where=Where.WORKSPACES,
             resources=("resourcequotas", "limitranges"),
             verbs=("list", "watch"),

@@ -138,6 +138,7 @@ class AttemptSpawner(ClusterSpawner):
         )
         if isinstance(begun, QuotaRefusal):
             raise self._refuse_by_limit(await self._with_fits(begun, selection))
+        begun.home_zones = self._zones_of_home(selection.workspace, self.namespace)
         self._attempt.begin(begun)
 
     async def _with_fits(self, refusal: QuotaRefusal, selection: Selection) -> QuotaRefusal:

@@ -113,9 +113,15 @@ class ClusterSpawner(RequestSpawner):
 
         def look(workspace: Workspace, team: str) -> Offer:
             owner = Owner(user=self.user.name, team=team)
-            return cluster.offer(workspace, owner, namespace=self._namespace_of(team), server=server_name)
+            namespace = self._namespace_of(team)
+            zones = self._zones_of_home(workspace, namespace)
+            return cluster.offer(workspace, owner, namespace=namespace, server=server_name, home_zones=zones)
 
         return look
+
+    def _zones_of_home(self, workspace: Workspace, namespace: str) -> frozenset[str]:
+        """Say where the home of a workspace can be attached; empty for anywhere, and if that is not known."""
+        raise NotImplementedError
 
     # The watch
 

@@ -5,22 +5,36 @@ Overridden seams of KubeSpawner 7.0 and 7.1, and why nothing else will do:
 - `get_pvc_manifest`: many traits are run through `str.format`.
 - `delete_forever`: a home outlives the named servers that use it, and an older hub's name for it is found by
   whose it is.
+- `_start`: only after the first start a home is bound to a volume, and with that perhaps to a zone.
 
 Shell: talks to the hub and the Kubernetes API; judges nothing by itself.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from kubernetes_asyncio.client.rest import ApiException
+from tornado import web
 
+from .catalog.compose import Workspace
+from .cluster.zones import zones_of_volume
+from .homes import Home, read_home
 from .render.pod import UserFacts, build_claim
 from .selection import Refusal
 from .spawner_attempt import AttemptSpawner
-from .spawner_objects import HOMES, SERVER_NOTE, homes_of, is_somebody_else_s, put_on_claim
+from .spawner_objects import HOMES, SERVER_NOTE, homes_of, is_somebody_else_s, put_on_claim, to_object
+from .spawner_requests import UNANSWERED
+
+HOME_KEY: Final = "home"
+"""Where the hub's record of a server keeps what is known of its home."""
+
+_PATIENCE: Final = 2.0
+"""Seconds that a start may be held up by looking where its home is."""
 
 _NOT_YOURS: Final = Refusal(
     reason="home-not-yours",
@@ -33,7 +47,14 @@ class HomeSpawner(AttemptSpawner):
     """Knows which claim is the user's home."""
 
     pvc_name: str  # KubeSpawner's
+    storage_pvc_ensure: bool
     _pvc_exists: bool
+
+    home: Home | None = None
+    """What is known of the home that was used last."""
+
+    _may_read_volumes: ClassVar[bool] = True
+    """Whether the API server has let the hub look; asked again when the hub is started anew."""
 
     @property
     def _facts(self) -> UserFacts:
@@ -70,6 +91,60 @@ class HomeSpawner(AttemptSpawner):
         claim = await self._claim(self.pvc_name)
         if claim is not None and is_somebody_else_s(claim, self.user.name):
             raise self._refuse(_NOT_YOURS)
+        if self.home is not None and (claim is None or claim.spec.volume_name != self.home.volume):
+            self.home = None  # it was made anew, perhaps elsewhere
+
+    async def _start(self) -> Any:
+        try:
+            url = await super()._start()
+        except web.HTTPError:
+            await self._learn_home()
+            raise
+        await self._learn_home()
+        return url
+
+    async def _learn_home(self) -> None:
+        """Look once where a home is; without the right to it, or without an answer, that stays unknown."""
+        made = self._attempt is not None and self._attempt.created.is_set()
+        known = self.home is not None and self.home.is_at(self.namespace, self.pvc_name)
+        if known or not made or not self.storage_pvc_ensure or not HomeSpawner._may_read_volumes:
+            return
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                self.home = await self._find_home()
+        except (TimeoutError, *UNANSWERED):
+            self.log.info("It is not known where the home of %s is: no answer", self._log_name)
+        except ApiException as error:
+            HomeSpawner._may_read_volumes = error.status != HTTPStatus.FORBIDDEN
+            self.log.info("It is not known where the home of %s is: status=%s", self._log_name, error.status)
+
+    async def _find_home(self) -> Home | None:
+        claim = await self.api.read_namespaced_persistent_volume_claim(self.pvc_name, self.namespace)
+        if not (name := claim.spec.volume_name):
+            return None
+        volume = to_object(self.api.api_client, await self.api.read_persistent_volume(name))
+        zones = tuple(sorted(zones_of_volume(volume)))
+        return Home(namespace=self.namespace, claim=self.pvc_name, volume=name, zones=zones)
+
+    def _zones_of_home(self, workspace: Workspace, namespace: str) -> frozenset[str]:
+        home = workspace.storage.home
+        if home is not None and home.claim is not None:
+            return frozenset()
+        claim = self.pvc_name if home is None else self.user.spawner.pvc_name
+        for spawner in (self, self.user.spawner):
+            known = spawner.home
+            if known is not None and known.is_at(namespace, claim):
+                return frozenset(known.zones)
+        return frozenset()
+
+    def get_state(self) -> dict[str, Any]:
+        """Add what is known of the home."""
+        state: dict[str, Any] = super().get_state()
+        return state | {HOME_KEY: self.home.as_dict()} if self.home else state
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        super().load_state(state)
+        self.home = read_home(state.get(HOME_KEY))
 
     def get_pvc_manifest(self) -> Any:
         """Put the size and class of the profile's home onto the claim that KubeSpawner makes."""

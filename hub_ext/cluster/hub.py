@@ -76,7 +76,15 @@ class HubCluster:
         await self.watch.start()
         await self.watch.loaded()
 
-    def offer(self, workspace: Workspace, owner: Owner, *, namespace: str, server: str = "") -> Offer:
+    def offer(
+        self,
+        workspace: Workspace,
+        owner: Owner,
+        *,
+        namespace: str,
+        server: str = "",
+        home_zones: frozenset[str] = frozenset(),
+    ) -> Offer:
         """Say what a user may start now; their own server of that name is not counted against them."""
         key = server_key(namespace, owner.user, server)
         usual = self.starts.usual(profile=workspace.profile.name, pool=workspace.pool_name)
@@ -94,6 +102,7 @@ class HubCluster:
                 supplies=self.supplies,
                 namespace=namespace,
                 usual=usual,
+                home_zones=home_zones,
             ),
         )
 
@@ -167,6 +176,8 @@ class Start:
         self._last: Pod | None = None
         self._over = False
         self._held_up: Wait | None = None
+        self.home_zones: frozenset[str] = frozenset()
+        """Zones that the home can be attached in, once they are known."""
 
     def hold_up(self, problem: Refusal) -> None:
         """Note what keeps the API server from taking the pod, which is tried again."""
@@ -195,7 +206,7 @@ class Start:
         # Looking at all nodes costs: it is only of use once the scheduler has found none.
         placed = pod.node or not has_failed(events)
         pool = cluster.supplies.placement.of(self._workspace.pool)
-        place = Place() if placed else snapshot.place(pod.requests, pool)
+        place = Place() if placed else snapshot.place(pod.requests, pool, home_zones=self.home_zones)
         around = Around(
             now=cluster.clock(),
             node=snapshot.node_of(pod),

@@ -21,11 +21,12 @@ from ..quota.policy import Limit, Room, check, limits_for, room
 from ..quota.texts import room as room_text
 from ..quota.usage import Usage
 from ..quota.verdicts import Refusal, Scope
-from .capacity import Availability, Supply
+from .capacity import Availability, Supply, can_scale
 from .snapshot import Snapshot
 from .supplies import Supplies
 from .waits import NOTHING_USUAL, Usual
 from .warmth import NOT_SEEN, Warmth, start_text
+from .zones import warning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +55,8 @@ class View:
     """Where the pod would be; its quotas are asked too, if they can be seen."""
     usual: Usual = NOTHING_USUAL
     """What starts of this kind took lately."""
+    home_zones: frozenset[str] = frozenset()
+    """Zones that the home can be attached in; empty where there is none, or where they are not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +71,8 @@ class Offer:
     warmth: Warmth = NOT_SEEN
     """Of the nodes that have room for it."""
     usual: Usual = NOTHING_USUAL
+    warning: str = ""
+    """What keeps it from a start that nothing forbids: a home in another zone."""
 
     @property
     def allowed(self) -> bool:
@@ -102,7 +107,15 @@ def judge(workspace: Workspace, team: str, *, rules: Rules, usage: Usage, view: 
             view.snapshot, asked, workspace.pool, workspace.pool_name, workspace.reference
         ),
         usual=view.usual,
+        warning=_warning(workspace, asked, view),
     )
+
+
+def _warning(workspace: Workspace, asked: Resources, view: View) -> str:
+    if not view.home_zones or view.snapshot.nodes is None:
+        return ""
+    zones = view.supplies.zones(view.snapshot, asked, workspace.pool, workspace.pool_name)
+    return warning(view.home_zones, zones, scales=can_scale(workspace.pool, asked))
 
 
 def _foreseen(workspace: Workspace, asked: Resources, view: View) -> Refusal | None:

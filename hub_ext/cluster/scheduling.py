@@ -22,6 +22,7 @@ from .nature import wait
 from .pods import Pod
 from .texts import inside, span
 from .waits import Around, Wait, WaitReason
+from .zones import are_apart, zones_text
 
 PATIENCE: Final = timedelta(seconds=30)
 """Something that is missing right after it was created may only not be visible yet."""
@@ -141,9 +142,8 @@ def _judge_volumes(found: Sequence[Obstacle], failed: Event | None, around: Arou
     if not any(one.kind is Kind.ZONE for one in found):
         return None
     place = around.place
-    apart = bool(place.volume_zone and place.zones) and place.volume_zone not in place.zones
-    where = f": it lives in {place.volume_zone}" if place.volume_zone else ""
-    where += f", the nodes are in {', '.join(sorted(place.zones))}" if apart else ""
+    apart = are_apart(place.home_zones, place.zones)
+    where = f". {zones_text(place.home_zones, place.zones)}" if apart else ""
     # Nodes that are only full may be in the right zone: then it is not over yet.
     may_pass = any(one.kind in {Kind.INSUFFICIENT, Kind.PODS, Kind.CORDONED} for one in found)
     return wait(WaitReason.ZONE_CONFLICT, where, fatal=apart or not may_pass, seen=failed)

@@ -30,6 +30,7 @@ from .nodes import Node
 from .pods import Pod
 from .waits import Place
 from .workloads import Workload
+from .zones import zones_of_nodes
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -104,10 +105,12 @@ class Snapshot:
             if pool_name and pod.labels.get(LABEL_POOL) == pool_name and not pod.gates
         )
 
-    def place(self, asked: Resources, pool: Pool | None, *, volume_zone: str = "") -> Place:
+    def place(
+        self, asked: Resources, pool: Pool | None, *, home_zones: frozenset[str] = frozenset()
+    ) -> Place:
         """Say where a workspace may run, for explaining why it does not."""
         if self.nodes is None:
-            return Place(scales=can_scale(pool, asked), volume_zone=volume_zone)
+            return Place(scales=can_scale(pool, asked), home_zones=home_zones)
         where = self.candidates(asked, pool)
         return Place(
             nodes=len(where.nodes),
@@ -118,8 +121,8 @@ class Snapshot:
                 if node.withheld and of_kubernetes(asked).goes_into(node.usable + node.withheld, NOTHING)
             ),
             scales=can_scale(pool, asked),
-            zones=frozenset(node.zone for node in where.nodes if node.zone),
-            volume_zone=volume_zone,
+            zones=zones_of_nodes(where.nodes),
+            home_zones=home_zones,
         )
 
 

@@ -21,6 +21,7 @@ from .placement import ANYWHERE, Placement
 from .prepulled import Prepulled
 from .snapshot import Snapshot, of_kubernetes
 from .warmth import NOT_SEEN, Warmth, warmth_of
+from .zones import zones_of_nodes
 
 FRESH: Final = timedelta(seconds=1)
 """How old an answer may be: less than people notice, and the start itself is checked anew."""
@@ -74,6 +75,12 @@ class Supplies:
         self._warmth[kind, image] = answer
         return answer
 
+    def zones(
+        self, snapshot: Snapshot, asked: Resources, pool: Pool | None, pool_name: str
+    ) -> frozenset[str]:
+        """Give the zones of a pool's nodes; empty if not all of them name theirs."""
+        return self._counted_for(snapshot, pool, (pool_name, asked)).zones
+
     def _counted_for(self, snapshot: Snapshot, pool: Pool | None, kind: _Kind) -> _Counted:
         if snapshot.nodes is not self._nodes:
             self._nodes, self._counted = snapshot.nodes, {}
@@ -92,6 +99,7 @@ class _Counted:
 
     def __init__(self, asked: Resources, where: Candidates) -> None:
         self.where = where
+        self.zones = zones_of_nodes(where.nodes)
         self._asked = asked
         self._counts: dict[str, tuple[Resources, int]] = {}
 

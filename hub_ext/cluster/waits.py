@@ -150,9 +150,9 @@ class Place:
     scales: bool = False
     """Whether nodes can be added."""
     zones: frozenset[str] = frozenset()
-    """Zones of the nodes; empty if they name none."""
-    volume_zone: str = ""
-    """Zone that the home volume is bound to; empty if it is not known or not bound to one."""
+    """Zones of the nodes; empty if not all of them name theirs."""
+    home_zones: frozenset[str] = frozenset()
+    """Zones that the home can be attached in; empty if they are not known, or if it can be in any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -161,7 +161,7 @@ class Offered(Fact):
     refused: Refused | None
     """Why these options would be refused now."""
     warning: str
-    """What to know before building on it, such as an announced end."""
+    """What to know before building on it: an announced end, a home in a zone where it has no machines."""
     cpu: Amount
     """Processors."""
     memory: Amount

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..catalog.compose import Workspace
+from ..catalog.versions import lifetime_notice
 from ..errors import SelectionReason
 from . import facts
 from .room import Room
@@ -30,6 +31,12 @@ class Entry:
     def closed(self) -> bool:
         """Whether it is for others: shown, and never offered."""
         return self.room.reason == SelectionReason.NOT_ALLOWED
+
+    @property
+    def warning(self) -> str:
+        """What the user should know before they build on it: an announced end, a home that is elsewhere."""
+        found = (lifetime_notice(self.workspace.profile), self.room.offer.warning if self.room.offer else "")
+        return " ".join(filter(None, found))
 
     @property
     def group(self) -> str:

@@ -49,6 +49,7 @@ def _ranked(entries: Iterable[Entry]) -> list[Entry]:
         for entry in entries
         if entry.room.offer is not None
         and entry.room.offer.allowed
+        and not entry.room.offer.warning
         and entry.room.offer.availability.supply not in _HOPELESS
     ]
     return sorted(found, key=_size_of, reverse=True)

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from ..catalog.compose import Workspace
 from ..catalog.model import Catalog, CpuAmount
-from ..catalog.versions import lifetime_notice
 from ..cluster.offer import Offer
 from ..render.pod import gpu_grant
 from ..render.storage import UserFacts
@@ -64,7 +63,7 @@ def _offered(catalog: Catalog, entry: Entry, visit: Visit) -> Offered:
         options={},
         may_start=not room.refusal,
         refused=Refused(reason=room.reason, text=text) if text else None,
-        warning=lifetime_notice(profile),
+        warning=entry.warning,
         cpu=_cores(workspace.cpu),
         memory=Amount(request=workspace.memory.request, limit=workspace.memory.limit),
         gpu=_gpu(workspace),

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from ..catalog.compose import CUSTOM, Workspace
 from ..catalog.expand import IMAGE_CHOICE
 from ..catalog.model import Catalog, Choice, Option, Profile
-from ..catalog.versions import lifetime_notice
 from ..render.storage import UserFacts
 from ..selection_input import TEAM
 from . import facts
@@ -50,7 +49,7 @@ def _card(catalog: Catalog, entry: Entry, visit: Visit) -> Card:
         caution=room.caution,
         room=room.parts,
         stock=room.stock,
-        warning=lifetime_notice(profile),
+        warning=entry.warning,
         sharing=facts.sharing(workspace),
         questions=questions(catalog, entry),
         stays=tuple(facts.stays(workspace, user, hub_home=visit.hub_home)),

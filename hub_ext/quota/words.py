@@ -82,11 +82,11 @@ def unstated(keys: Iterable[str]) -> str:
     return listed(tuple(dict.fromkeys(found)))
 
 
-def listed(words: Sequence[str]) -> str:
+def listed(words: Sequence[str], joint: str = "and") -> str:
     """Join words as people do: ``a``, ``a and b``, ``a, b and c``; nothing stays nothing."""
     if len(words) < 2:
         return "".join(words)
-    return f"{', '.join(words[:-1])} and {words[-1]}"
+    return f"{', '.join(words[:-1])} {joint} {words[-1]}"
 
 
 def _plain(resource: str) -> str:

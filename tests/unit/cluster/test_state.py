@@ -136,11 +136,11 @@ def test_place_says_where_a_workspace_may_run(state: ClusterState) -> None:
     state.seen(Kind.NODES)
     zone = {"topology.kubernetes.io/zone": "a", "pool": "gpu"}
     state.put(Kind.NODES, make_node(labels=zone, allocatable={GPU: "2"}), NOW)
-    state.put(Kind.NODES, make_node("n2", labels={"pool": "gpu"}), NOW)
+    state.put(Kind.NODES, make_node("n2", labels={**zone, "topology.kubernetes.io/zone": "b"}), NOW)
     pool = Pool.model_validate({"nodeSelector": {"pool": "gpu"}, "scaleUp": "5m"})
-    place = state.snapshot(NOW).place(Resources({GPU: 4}), pool, volume_zone="b")
+    place = state.snapshot(NOW).place(Resources({GPU: 4}), pool, home_zones=frozenset("c"))
     assert (place.nodes, place.offering, place.scales) == (2, 0, True)
-    assert (place.zones, place.volume_zone) == ({"a"}, "b")
+    assert (place.zones, place.home_zones) == ({"a", "b"}, {"c"})
 
 
 def test_a_layout_change_is_timed_from_when_it_was_first_seen(state: ClusterState) -> None:

@@ -224,18 +224,18 @@ def fails(message: str, **place: Any) -> Wait:
 
 def test_a_home_in_another_zone_is_no_lack_of_gpus() -> None:
     message = f"1 node(s) had volume node affinity conflict, 4 Insufficient {GPU}"
-    known = fails(message, zones=frozenset({"zone-a", "zone-b"}), volume_zone="zone-c")
+    known = fails(message, zones=frozenset({"zone-a", "zone-b"}), home_zones=frozenset({"zone-c"}))
     assert (known.reason, known.fatal) == (WaitReason.ZONE_CONFLICT, True)
     assert known.text.startswith(
-        "Your home volume cannot be moved to where this workspace has nodes: it lives in zone-c, the "
-        "nodes are in zone-a, zone-b."
+        "Your home volume cannot be moved to where this workspace has nodes. Your home is in zone-c; "
+        "this workspace's machines are in zone-a and zone-b. Please tell"
     )
     unknown = fails(message)
     assert (unknown.reason, unknown.fatal) == (WaitReason.ZONE_CONFLICT, False), (
         "full nodes may be in its zone"
     )
     assert fails("0/2 nodes are available: 2 node(s) had volume node affinity conflict.").fatal
-    here = fails(message, zones=frozenset({"zone-c"}), volume_zone="zone-c")
+    here = fails(message, zones=frozenset({"zone-c"}), home_zones=frozenset({"zone-c"}))
     assert not here.fatal
 
 

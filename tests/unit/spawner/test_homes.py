@@ -10,9 +10,13 @@ from typing import Any
 import pytest
 from tornado import web
 
+from hub_ext.attempt import Attempt
 from hub_ext.patience import Patience
+from hub_ext.selection import Selection, select
 from hub_ext.spawner import WorkspaceSpawner
+from hub_ext.spawner_home import HomeSpawner
 from hub_ext.spawner_objects import to_object
+from tests.fakes.workspaces import TODAY
 from tests.unit.spawner.world import pod_of
 
 
@@ -137,3 +141,82 @@ async def test_whose_the_home_is_is_asked_until_there_is_an_answer(
     with pytest.raises(web.HTTPError) as caught:
         await pod_of(spawner, {"profile": "cpu"})
     assert caught.value.status_code == 503
+
+
+# Zones ------------------------------------------------------------------------------------------------------
+
+
+def volume_in(zone: str) -> dict[str, Any]:
+    rule = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]}
+    return {"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [rule]}]}}}}
+
+
+def bound(volume: str) -> Any:
+    found = claim("claim-ada", "ada")
+    found.spec = SimpleNamespace(volume_name=volume)
+    return found
+
+
+async def started(spawner: WorkspaceSpawner) -> None:
+    """Do what a start does beside the pod."""
+    await pod_of(spawner, {"profile": "cpu"})
+    spawner._attempt = Attempt()
+    spawner._attempt.created.set()
+    await spawner._learn_home()
+    spawner._attempt = None
+
+
+def zones_on_page(spawner: WorkspaceSpawner, profile: str = "full") -> frozenset[str]:
+    chosen = select(spawner._catalog, spawner._person, {"profile": profile}, today=TODAY)
+    assert isinstance(chosen, Selection)
+    return spawner._zones_of_home(chosen.workspace, spawner.namespace)
+
+
+async def test_where_a_home_is_is_looked_up_once_and_remembered(
+    make: Callable[..., WorkspaceSpawner],
+) -> None:
+    spawner = make()
+    spawner.api.claim, spawner.api.volumes = bound("v1"), {"v1": volume_in("zone-c")}
+    assert zones_on_page(spawner) == frozenset()
+    await started(spawner)
+    await started(spawner)
+    assert spawner.api.looked == ["v1"]
+    assert zones_on_page(spawner) == {"zone-c"}
+    assert zones_on_page(make("lab")) == {"zone-c"}, "the home is the same in all servers"
+    later = make()
+    later.load_state(json.loads(json.dumps(spawner.get_state())))
+    assert zones_on_page(later) == {"zone-c"}
+    for other in ({}, {"home": {"zones": 1}}, {"home": ["of another version"]}):
+        later.load_state(other)
+        assert zones_on_page(later) == frozenset()
+
+
+async def test_a_home_that_was_made_anew_is_looked_at_again(make: Callable[..., WorkspaceSpawner]) -> None:
+    spawner = make()
+    spawner.api.volumes = {"v1": volume_in("zone-c"), "v2": {"spec": {}}}
+    for volume, zones in (("v1", {"zone-c"}), ("v2", set()), ("v1", {"zone-c"})):
+        spawner.api.claim = bound(volume)
+        await started(spawner)
+        assert zones_on_page(spawner) == zones
+    assert spawner.api.looked == ["v1", "v2", "v1"]
+
+
+async def test_without_the_right_nobody_asks_again_and_nothing_is_said(
+    make: Callable[..., WorkspaceSpawner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(HomeSpawner, "_may_read_volumes", True)
+    spawner = make()
+    spawner.api.claim = bound("v1")
+    await started(spawner)
+    await started(spawner)
+    assert spawner.api.looked == ["v1"]
+    assert zones_on_page(spawner) == frozenset()
+
+
+async def test_an_attempt_that_made_nothing_asks_nothing(make: Callable[..., WorkspaceSpawner]) -> None:
+    spawner = make()
+    spawner.api.claim, spawner.api.volumes = bound("v1"), {"v1": volume_in("zone-c")}
+    await pod_of(spawner, {"profile": "cpu"})
+    spawner._attempt = Attempt()
+    await spawner._learn_home()
+    assert spawner.api.looked == []

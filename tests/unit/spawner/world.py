@@ -48,6 +48,9 @@ class Api:
         self.created: list[Any] = []
         self.tried: list[Any] = []
         self.grace: list[int] = []
+        self.volumes: dict[str, Any] = {}
+        """Those that may be read."""
+        self.looked: list[str] = []
 
     async def create_namespaced_pod(
         self, _namespace: str, pod: Any, *, _preload_content: bool, dry_run: str = ""
@@ -75,6 +78,12 @@ class Api:
         if self.claim is None and not named:
             raise status(404, reason="NotFound")
         return self.claim or named[0]
+
+    async def read_persistent_volume(self, name: str) -> Any:
+        self.looked.append(name)
+        if name not in self.volumes:
+            raise status(403, reason="Forbidden")
+        return self.volumes[name]
 
     async def list_namespaced_persistent_volume_claim(self, _namespace: str, *, label_selector: str) -> Any:
         assert label_selector == "component=singleuser-storage"

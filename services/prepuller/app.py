@@ -35,7 +35,7 @@ EVERY: Final = timedelta(seconds=15)
 SETTLE: Final = 0.5
 """Seconds from a change to the look at it: changes come in groups."""
 SHARE: Final = 4
-"""A look is followed by a rest of so many times its length: no storm of changes takes the processor."""
+"""A judgement is followed by a rest of so many times its length: no storm of changes takes the processor."""
 STARTS: Final = timedelta(minutes=5)
 
 
@@ -103,10 +103,8 @@ class PrepullerService(Service[PrepullerSettings]):
 
     async def _once(self) -> None:
         self._alarm = None
-        clock = asyncio.get_running_loop().time
-        begun = clock()
         await self.prepuller.once(await self.catalog.current())
-        self._rest = max(SETTLE, SHARE * (clock() - begun))
+        self._rest = max(SETTLE, SHARE * self.prepuller.judging)
         for label, health in self.watch.health().items():
             if health is Health.DENIED and not label.startswith(Kind.EVENTS.value):
                 raise DeniedError("may not be listed and watched: see REFERENCE.md, Rights", kind=label)

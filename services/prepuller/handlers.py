@@ -14,10 +14,10 @@ from hub_ext.cluster.images import short_name
 from hub_ext.errors import KubeError
 
 from ..base import Api, Page
-from .board import MARKS, build_board
+from .board import MARKS, build_board, build_headline, size_text
 from .gate import Question, judge
 from .judge import Moment
-from .reports import plan_report
+from .reports import find_stray, plan_report
 
 
 class _Looks:
@@ -79,13 +79,26 @@ class Board(_Looks, Page):
     """The picture of nodes and images."""
 
     async def get(self) -> None:
-        moment = self.moment
         self.show(
             "board.html",
-            sections=build_board(moment.picture, moment.plan, moment.summary),
-            summary=moment.summary,
-            problems=[{**one.as_dict(), "short": short_name(one.subject)} for one in moment.summary.problems],
-            freed=moment.plan.freed,
-            marks={state.value: mark for state, mark in MARKS.items()},
+            **facts_of(self.moment),
             catalog_problem=self.service.catalog.problem,
+            loop_problem=self.service.loop.problem,
         )
+
+
+def facts_of(moment: Moment) -> dict[str, Any]:
+    """Give what the page shows of a moment."""
+    summary = moment.summary
+    return {
+        "sections": build_board(moment.picture, moment.plan, summary),
+        "headline": build_headline(summary),
+        "summary": summary,
+        "problems": [{**one.as_dict(), "short": short_name(one.subject)} for one in summary.problems],
+        "strays": [find_stray(one) for one in moment.picture.desired.strays],
+        "freed": [
+            (one.node, [short_name(image) for image in one.images], size_text(one.bytes))
+            for one in moment.plan.freed
+        ],
+        "marks": {state.value: mark for state, mark in MARKS.items()},
+    }

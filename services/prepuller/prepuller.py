@@ -5,10 +5,12 @@ Shell: talks to the Kubernetes API by the client that it is given.
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from hub_ext.catalog.model import Catalog
 from hub_ext.cluster.kinds import Kind
@@ -30,6 +32,9 @@ from .store import Store
 from .troubles import Trouble
 
 log = logging.getLogger(__name__)
+
+AT_ONCE: Final = 8
+"""Pods that are asked for at the same time."""
 
 
 class Client(Protocol):
@@ -53,6 +58,8 @@ class Prepuller:
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self.judge = Judge(settings, store)
+        self.judging = 0.0
+        """Seconds of the processor that the last look took; nothing else could run meanwhile."""
         self._last: Moment | None = None
         self._pods = settings.pods
         self._limits = settings.limits
@@ -79,7 +86,9 @@ class Prepuller:
             self._last = None
             self._metrics.hide()
             return
+        begun = time.perf_counter()
         moment = self.judge.judge(catalog, self._clock())
+        self.judging = time.perf_counter() - begun
         self._last = moment
         self._tell(moment)
         problem = await self._let_go(moment)
@@ -101,16 +110,29 @@ class Prepuller:
         return problem
 
     async def _fetch(self, moment: Moment) -> None:
-        """Make the pods of the plan, without those of whose kind one was refused."""
-        refused: set[str] = set()
+        """Make the pods of the plan: one of each image, then the others of those that were not refused."""
+        firsts: dict[str, Fetch] = {}
         for fetch in moment.plan.fetches:
-            if fetch.want.id in refused:
-                continue
+            firsts.setdefault(fetch.want.id, fetch)
+        refused: set[str] = set()
+        for want, fetch in firsts.items():
             why = await self._create(fetch, moment)
             if why is not None and BLAMES[why] is Blame.ALL:
                 return
             if why is not None:
-                refused.add(fetch.want.id)
+                refused.add(want)
+        others = [
+            fetch
+            for fetch in moment.plan.fetches
+            if fetch is not firsts[fetch.want.id] and fetch.want.id not in refused
+        ]
+        for start in range(0, len(others), AT_ONCE):
+            some = others[start : start + AT_ONCE]
+            found = await asyncio.gather(*(self._create(one, moment) for one in some), return_exceptions=True)
+            if failure := next((one for one in found if isinstance(one, BaseException)), None):
+                raise failure
+            if any(found):
+                return
 
     def _tell(self, moment: Moment) -> None:
         self._metrics.show(moment.summary)

@@ -67,7 +67,7 @@ def plan_report(picture: Picture, made: Plan) -> dict[str, Any]:
 
 def findings(picture: Picture, summary: Summary) -> Iterator[Finding]:
     """Say what an admin should do: faults of the catalog first, then what failed."""
-    yield from map(_stray, picture.desired.strays)
+    yield from map(find_stray, picture.desired.strays)
     wants = picture.desired.wants
     for want in wants.values():
         if want.moves and any(
@@ -99,7 +99,8 @@ def findings(picture: Picture, summary: Summary) -> Iterator[Finding]:
         )
 
 
-def _stray(stray: Stray) -> Finding:
+def find_stray(stray: Stray) -> Finding:
+    """Say what was probably meant by a name that the catalog does not have."""
     close = get_close_matches(stray.name, stray.known, n=1)
     known = f"The catalog has {', '.join(stray.known)}." if stray.known else "The catalog has none."
     return Finding(

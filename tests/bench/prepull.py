@@ -2,9 +2,11 @@
 
 * ``plan``: processor time of a look at 1,000 nodes and 20 images: the first one, and one in the middle;
 * ``warm``: time until 95 % of all places are warm, against one DaemonSet for each image, on the same played
-  machines in the same run. A kubelet fetches one image after the other, also for several pods, so the pods of
-  the second DaemonSet take twice as long, and so on. The links are not played: what all nodes together draw
-  from the registry at once is printed beside it;
+  machines in the same run: with as many pulls at once as there are nodes and no canary (``eager``), as many
+  with one (``canary``), and with the limits that come with the prepuller (``default``). A kubelet fetches one
+  image after the other, also for several pods, so the pods of the second DaemonSet take twice as long, and so
+  on. The links are not played, as if any number of nodes could draw from the registry without slowing each
+  other: how many do is printed beside it;
 * ``quiet``: requests to the API server while everything is warm, for ``--seconds``.
 
 Printed are tables for people and, with ``--json FILE``, the figures. Times depend on the machine; nothing
@@ -20,7 +22,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -119,31 +121,37 @@ def _ended(pod: dict[str, Any], number: int, node: str, now: datetime) -> dict[s
 
 
 def measure_warm(cluster: Cluster, args: argparse.Namespace) -> Figures:
-    """Warm the same machines in both ways."""
-    found = asyncio.run(_warm_ours(cluster, args))
-    return found | asyncio.run(_warm_daemon_sets(cluster, args))
+    """Warm the same machines in all ways, one after the other."""
+    found = asyncio.run(_warm_daemon_sets(cluster, args))
+    equal = {"total": args.nodes, "perPool": args.nodes, "perRegistry": args.nodes}
+    ways = {"eager": {**equal, "canary": False}, "canary": equal, "default": {}}
+    for name, limits in ways.items():
+        ours = asyncio.run(_warm_ours(cluster, args, name, limits))
+        found |= ours | {f"{name}Ratio": ours[f"{name}Seconds"] / found["daemonSetSeconds"]}
+    return found
 
 
-async def _warm_ours(cluster: Cluster, args: argparse.Namespace) -> Figures:
-    places = args.nodes * args.images
-    limits = {"total": args.at_once, "perPool": args.at_once, "perRegistry": args.at_once}
-    recorder = Recorder()
+async def _warm_ours(
+    cluster: Cluster, args: argparse.Namespace, name: str, limits: Mapping[str, Any]
+) -> Figures:
+    places, namespace, recorder = args.nodes * args.images, f"bench-{name}", Recorder()
+    cluster.kubectl("create", "namespace", namespace)
     async with (
         await Kube.connect({"KUBECONFIG": str(cluster.kubeconfig)}) as kube,
-        recording(kube, "bench-ours", recorder),
+        recording(kube, namespace, recorder),
     ):
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            config = stack.enter_context(account(cluster, "bench-ours", folder))
+            config = stack.enter_context(account(cluster, namespace, folder))
             stack.enter_context(mock.patch.object(acting, "build_pull_pod", _played(args.pull)))
             begun = time.monotonic()
-            given = {"pods": {"namespace": "bench-ours"}, "limits": limits}
+            given = {"pods": {"namespace": namespace}, "limits": limits}
             async with running(config, build_catalog(args.images), folder, **given) as found:
                 await found.until(lambda: found.states()["pulled"] >= SHARE * places, what="warm fleet")
                 return {
-                    "oursSeconds": time.monotonic() - begun,
-                    "oursAtOnce": recorder.most["total"],
-                    "oursRequests": sum(found.requests.values()),
+                    f"{name}Seconds": time.monotonic() - begun,
+                    f"{name}AtOnce": recorder.most["total"],
+                    f"{name}Requests": sum(found.requests.values()),
                 }
 
 
@@ -161,6 +169,7 @@ def _played(seconds: float) -> Callable[..., dict[str, Any]]:
 
 async def _warm_daemon_sets(cluster: Cluster, args: argparse.Namespace) -> Figures:
     places, namespace = args.nodes * args.images, "bench-daemon-sets"
+    cluster.kubectl("create", "namespace", namespace)
     pods = api_path("v1", "pods", namespace=namespace)
     async with await Kube.connect({"KUBECONFIG": str(cluster.kubeconfig)}) as kube:
         begun, most = time.monotonic(), 0
@@ -171,8 +180,11 @@ async def _warm_daemon_sets(cluster: Cluster, args: argparse.Namespace) -> Figur
             phases = [pod["status"].get("phase") for pod in (await kube.list(pods)).items]
             most = max(most, phases.count("Pending"))
             if phases.count("Running") >= SHARE * places:
-                return {"daemonSetSeconds": time.monotonic() - begun, "daemonSetAtOnce": most}
+                found = {"daemonSetSeconds": time.monotonic() - begun, "daemonSetAtOnce": most}
+                break
             await asyncio.sleep(0.2)
+    cluster.kubectl("delete", "namespace", namespace)
+    return found
 
 
 def _daemon_set(number: int, seconds: float) -> dict[str, Any]:
@@ -199,6 +211,7 @@ def measure_quiet(cluster: Cluster, args: argparse.Namespace) -> Figures:
 
 
 async def _quiet(cluster: Cluster, args: argparse.Namespace) -> Figures:
+    cluster.kubectl("create", "namespace", "bench-quiet")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         config = stack.enter_context(account(cluster, "bench-quiet", folder))
@@ -233,7 +246,6 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=60)
     parser.add_argument("--images", type=int, default=4)
     parser.add_argument("--pull", type=float, default=5, help="seconds that one pull is played to take")
-    parser.add_argument("--at-once", type=int, default=60, help="most pulls under way in ours")
     parser.add_argument("--seconds", type=float, default=600, help="how long `quiet` looks")
     args = parser.parse_args()
     parts = args.only or ["plan", "warm", "quiet"]
@@ -250,8 +262,6 @@ def main() -> None:
         pool = {"name": POOL, "count": args.nodes, "labels": {LABEL: POOL}}
         spec = parse({"size": "control", "kwok": [pool]}, source="bench")
         with cluster_running(spec, like="bench") as cluster:
-            for name in ("bench-ours", "bench-daemon-sets", "bench-quiet"):
-                cluster.kubectl("create", "namespace", name)
             for name in clustered:
                 tell(name, {"warm": measure_warm, "quiet": measure_quiet}[name](cluster, args))
     if args.json:

@@ -182,3 +182,48 @@ async def test_the_catalogs_file_is_followed_and_old_images_are_let_go(
                 return found.states() == {"pulled": 2} and images == {IMAGES[SLOW]}
 
             await found.until(only_new, what="new image in place of the old")
+
+
+@pytest.mark.usefixtures("played")
+async def test_two_services_at_once_make_no_double_pulls(
+    cluster: KubeCluster, namespace: str, kubeconfig: Path, tmp_path: Path
+) -> None:
+    """As while a Deployment is rolled over: neither knows of the other, and both keep to the limits."""
+    catalog = build_catalog(SLOW, pools=("twice",))
+    limits = {"canary": False, "registries": {OTHER: 5}}
+    given = {"pods": {"namespace": namespace}, "limits": limits}
+    with fleet(cluster, {"twice": 12}):
+        async with (
+            recorded(cluster, namespace) as recorder,
+            running(kubeconfig, catalog, tmp_path, **given) as first,
+            running(kubeconfig, catalog, tmp_path, **given) as second,
+        ):
+            await first.until(warm(first, 12), what="warm fleet")
+            await second.until(warm(second, 12), what="the same in the other's eyes")
+    assert set(recorder.created.values()) == {1}
+    assert recorder.most[f"registry/{OTHER}"] == 5
+
+
+@pytest.mark.usefixtures("played")
+async def test_a_full_quota_of_the_namespace_is_named_and_pulls_go_on_without_it(
+    cluster: KubeCluster, namespace: str, kubeconfig: Path, tmp_path: Path
+) -> None:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "few", "namespace": namespace},
+        "spec": {"hard": {"count/pods": "2"}},
+    }
+    cluster.apply(quota)
+    given = {"pods": {"namespace": namespace}, "limits": {"canary": False, "firstRetry": "1s"}}
+    with fleet(cluster, {"quota": 4}):
+        async with running(kubeconfig, build_catalog(GOOD, pools=("quota",)), tmp_path, **given) as found:
+
+            def named() -> bool:
+                moment = found.service.moment
+                problems = moment.summary.problems if moment else ()
+                return {one.trouble.reason for one in problems} == {Reason.QUOTA_FULL}
+
+            await found.until(named, what="the quota's name")
+            cluster.kubectl("delete", "resourcequota", "few", f"--namespace={namespace}")
+            await found.until(warm(found, 4), what="warm fleet")

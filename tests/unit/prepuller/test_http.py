@@ -15,6 +15,7 @@ from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from tornado.web import create_signed_value
 
+from hub_ext.cluster.kinds import Kind
 from hub_ext.cluster.prepulled import read_prepulled
 from services.base.web import application
 from services.prepuller.app import PrepullerService, PrepullerSettings
@@ -44,8 +45,8 @@ class SignIn(HubOAuth):
 class Site:
     """The service's site, over a cluster that the test plays."""
 
-    def __init__(self, bench: Bench, client: httpx.AsyncClient) -> None:
-        self.bench, self.client = bench, client
+    def __init__(self, bench: Bench, client: httpx.AsyncClient, service: Any) -> None:
+        self.bench, self.client, self.service = bench, client, service
 
     async def get(self, path: str, who: str = "prepuller", **headers: str) -> httpx.Response:
         return await self.client.get(path, headers={"Authorization": f"token {who}", **headers})
@@ -69,6 +70,7 @@ async def site() -> AsyncIterator[Site]:
         CollectorRegistry(),
     )
     service.prepuller = bench.prepuller
+    service.loop = SimpleNamespace(problem="")  # type: ignore[assignment]
     service.catalog = SimpleNamespace(problem="")  # type: ignore[assignment]
     auth = SignIn(
         api_token="x",
@@ -81,7 +83,7 @@ async def site() -> AsyncIterator[Site]:
     server.add_sockets(sockets)
     url = f"http://127.0.0.1:{sockets[0].getsockname()[1]}{CONTEXT.prefix}"
     async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
-        yield Site(bench, client)
+        yield Site(bench, client, service)
     server.stop()
     await server.close_all_connections()
 
@@ -155,6 +157,29 @@ async def test_the_page_shows_every_image_on_every_node(site: Site) -> None:
     assert "<b>x</b>" not in text
     assert "<script" not in text
     assert f"{world.REGISTRY}/base@aaaaaaaaaaaa" in text
+
+
+async def test_the_page_says_what_keeps_it_from_being_right(site: Site) -> None:
+    """A pass that failed, a catalog that is broken, a name in the settings that means nothing."""
+    site.bench.prepuller.judge.settings = world.settings(skip=["onee"])
+    await site.bench.once()
+    assert (await site.page()).count('class="gw-notice') == 1
+    site.service.loop.problem = site.service.catalog.problem = "<secret>"
+    text = await site.page()
+    assert "Did you mean one?" in text
+    assert text.count("The log says why.") == 2
+    assert "secret" not in text
+
+
+@pytest.mark.parametrize("number", [60, 201])
+async def test_the_page_of_many_nodes(site: Site, number: int) -> None:
+    for one in range(number):
+        site.bench.store.put(Kind.NODES, world.make_node(f"many-{one}"), site.bench.now)
+    await site.bench.once()
+    text = await site.page()
+    cells = 2 * (number + 2)
+    assert text.count('role="img"') == (cells if number == 60 else 0)
+    assert ("<rect" in text) == (number == 201)
 
 
 async def test_a_visitor_is_sent_to_the_hub(site: Site) -> None:

@@ -46,8 +46,8 @@ REFUSALS: list[tuple[type[KubeError], int, str, Reason]] = [
         ForbiddenError,
         403,
         (
-            'pods is forbidden: User "system:serviceaccount:hub:prepuller" cannot create resource "pods" in API '
-            'group "" in the namespace "gpu-workspaces-prepuller"'
+            'pods is forbidden: User "system:serviceaccount:hub:prepuller" cannot create resource "pods" '
+            'in API group "" in the namespace "gpu-workspaces-prepuller"'
         ),
         Reason.PULLS_REFUSED,
     ),

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
+from hub_ext.catalog.load import load_catalog
 from hub_ext.cli import main
+from services.prepuller.wants import mark_of
 from tests.unit.prepuller import world
 
 IMAGE = world.ref("torch")
@@ -142,6 +144,7 @@ class _Service(BaseHTTPRequestHandler):
 def status(warm: int) -> dict[str, Any]:
     one = {"image": IMAGE, "pool": "gpu", "profiles": ["p@1"], "required": True, "warm": warm, "nodes": 2}
     return {
+        "catalog": "its own",
         "images": [{**one, "away": 0, "blocked": 0, "states": {"pulled": warm}, "usualSeconds": 90}],
         "problems": [],
     }
@@ -162,6 +165,62 @@ def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_the_gate_waits_until_enough_is_warm(capsys: pytest.CaptureFixture[str], url: str) -> None:
     code, told = called(capsys, "gate", "--url", url, "--least", "90%", "--timeout", "1m")
     assert (code, told["result"]["outcome"]) == (0, "ready")
+
+
+def test_the_gate_waits_for_the_catalog_that_is_released(
+    capsys: pytest.CaptureFixture[str], url: str, catalog: str
+) -> None:
+    _Service.answers = [status(2), {**status(2), "catalog": mark_of(load_catalog(Path(catalog)))}]
+    arguments = ["gate", "--url", url, "--catalog", catalog]
+    code, told = called(capsys, *arguments)
+    assert (code, "taken over" in told["result"]["missing"][0]) == (1, True)
+    assert called(capsys, *arguments, "--timeout", "1m")[0] == 0
+
+
+PROBLEM = {"subject": IMAGE, "node": "n1", "text": "t", "detail": ""}
+
+
+@pytest.mark.parametrize(
+    ("reason", "exit_code"), [("registry-busy", 0), ("no-room", 0), ("image-not-found", 1)]
+)
+def test_what_heals_by_itself_is_no_error(
+    capsys: pytest.CaptureFixture[str], url: str, reason: str, exit_code: int
+) -> None:
+    _Service.answers = [{**status(1), "problems": [{**PROBLEM, "reason": reason}]}]
+    code, told = called(capsys, "status", "--url", url)
+    assert (code, told["findings"][0]["code"]) == (exit_code, reason)
+
+
+@pytest.mark.parametrize("action", ["status", "gate"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        [],
+        {},
+        {"images": [{}], "problems": []},
+        {**status(1), "problems": [{**PROBLEM, "reason": "of-later"}]},
+    ],
+    ids=["list", "empty", "lacking", "unknown-word"],
+)
+def test_answers_in_other_words_are_told_as_such(
+    capsys: pytest.CaptureFixture[str], url: str, action: str, answer: Any
+) -> None:
+    _Service.answers = [answer]
+    assert main(["prepull", action, "--url", url]) == 2
+    assert "answers in words that are not known here" in capsys.readouterr().err
+
+
+def test_names_that_the_catalog_does_not_have_are_told(
+    capsys: pytest.CaptureFixture[str], catalog: str, nodes: str, tmp_path: Path
+) -> None:
+    config = tmp_path / "prepuller.yaml"
+    config.write_text("schedule: [{profile: pp, at: '09:00', seats: 3}]\n")
+    code, told = called(capsys, "plan", catalog, "--cluster", nodes, "--config", str(config))
+    found = [one for one in told["findings"] if one["code"] == "unknown-name"]
+    assert (code, [(one["path"], one["help"]) for one in found]) == (
+        1,
+        [("schedule[0].profile", "Did you mean p?")],
+    )
 
 
 def test_the_gate_without_time_answers_at_once(capsys: pytest.CaptureFixture[str], url: str) -> None:

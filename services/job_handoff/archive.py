@@ -29,6 +29,7 @@ from .snapshot import (
     Member,
     MemberKind,
     check_member,
+    check_packed,
     check_total,
     credential,
     find_credential,
@@ -96,6 +97,7 @@ def pack(folder: Path, limits: Limits | None = None, *, rules: GitIgnoreSpec | N
             for member in found:
                 _add(archive, folder, member)
         size = file.tell()
+        check_packed(size, bounds)
         digest = sha256_of(file)
     except BaseException:
         file.close()
@@ -218,16 +220,16 @@ class _Packed(io.RawIOBase):
 
     def __init__(self, file: IO[bytes], limits: Limits) -> None:
         self._file = file
-        self._left = limits.packed
+        self._limits = limits
+        self._read = 0
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
         chunk = self._file.read(size)
-        self._left -= len(chunk)
-        if self._left < 0:
-            raise RunRefusedError(RefusalReason.SOURCE_TOO_LARGE, "The archive is too large.", field="source")
+        self._read += len(chunk)
+        check_packed(self._read, self._limits)
         return chunk
 
 

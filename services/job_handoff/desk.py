@@ -281,4 +281,6 @@ def _told(error: KubeError) -> RunRefusedError:
     found = explain_refusal(Answer(code=error.status or 0, message=error.what))
     log.warning("run not created: error=%s", error)
     status = 503 if found.retry else 409
-    return RunRefusedError(found.reason.value, of_run(found.text), help=found.detail[:500], status=status)
+    # Nobody submits a run again but its owner; with the same key that makes no second one.
+    text = of_run(found.text).replace("It is tried again by itself.", "Try again in a minute.")
+    return RunRefusedError(found.reason.value, text, help=found.detail[:500], status=status)

@@ -17,6 +17,7 @@ from hub_ext.errors import WorkspaceError
 
 from .archive import Packed, own_rules, pack
 from .runner.source import PATCH
+from .snapshot import Limits
 
 _DIFF: Final = (
     "--binary",
@@ -50,7 +51,7 @@ class Checkout:
     """The difference to the commit and the untracked files; None for a clean checkout."""
 
 
-def read_checkout(folder: Path) -> Checkout:
+def read_checkout(folder: Path, limits: Limits | None = None) -> Checkout:
     """Read a checkout.
 
     Raises
@@ -66,7 +67,9 @@ def read_checkout(folder: Path) -> Checkout:
         raise GitError(f"The commit {commit[:12]} is on no remote.", help="Push it first: git push.")
     _check_fetched(root)
     below = folder.resolve().relative_to(root.resolve()).as_posix()
-    return Checkout(url=url, commit=commit, folder="" if below == "." else below, changes=_changes(root))
+    return Checkout(
+        url=url, commit=commit, folder="" if below == "." else below, changes=_changes(root, limits)
+    )
 
 
 def check_taken(file: Path) -> None:
@@ -93,7 +96,7 @@ def _check_fetched(root: Path) -> None:
         raise GitError("The repository has files in LFS, which a run does not fetch.", help=_SNAPSHOT)
 
 
-def _changes(root: Path) -> Packed | None:
+def _changes(root: Path, limits: Limits | None = None) -> Packed | None:
     patch = _git(root, "diff", "HEAD", *_DIFF)
     untracked = _lines(root, "ls-files", "--others", "--exclude-standard", "-z")
     if not patch and not untracked:
@@ -111,7 +114,7 @@ def _changes(root: Path) -> Packed | None:
             target = staged / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(root / name, target, follow_symlinks=False)
-        return pack(staged, rules=own_rules(root))
+        return pack(staged, limits, rules=own_rules(root))
 
 
 def _https(url: str) -> str:

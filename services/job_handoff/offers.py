@@ -55,6 +55,11 @@ def offers_for(
         "servers": [{"name": name, "profile": profile} for name, profile in servers.items()],
         "environment": list(settings.environment),
         "gitHosts": list(settings.git_hosts),
+        "source": {
+            "files": settings.bounds.source_files,
+            "size": settings.bounds.source_size,
+            "packed": settings.bounds.source_packed,
+        },
     }
 
 

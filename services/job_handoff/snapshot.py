@@ -190,6 +190,23 @@ def check_total(members: int, size: int, limits: Limits, *, largest: Iterable[tu
     )
 
 
+def check_packed(size: int, limits: Limits) -> None:
+    """Refuse an archive that is too large as it is sent.
+
+    Raises
+    ------
+    RunRefusedError
+        `source-too-large`.
+    """
+    if size > limits.packed:
+        raise RunRefusedError(
+            RefusalReason.SOURCE_TOO_LARGE,
+            f"The archive is too large: {gib(limits.packed)} are allowed.",
+            field="source",
+            help=f"Name in {IGNORE_FILE} what the run does not need.",
+        )
+
+
 def check_entry(paths: Iterable[str], entry: str) -> None:
     """Refuse a source without the file that is to run.
 

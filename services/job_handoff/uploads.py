@@ -14,13 +14,11 @@ from typing import IO, Final
 
 from tornado import web
 
-from hub_ext.units import gib
-
 from . import places
 from .api_base import HandoffApi
 from .archive import inspect, sha256_of
 from .judge import MOST_CONTENTS
-from .snapshot import IGNORE_FILE, Limits
+from .snapshot import Limits, check_packed
 from .verdicts import RefusalReason, RunRefusedError
 
 HEARD: Final = 1024 * 1024 * 1024
@@ -47,7 +45,7 @@ class Snapshots(HandoffApi):
         self._told = int(told) if told.isascii() and told.isdigit() else 0
         most = max(HEARD, bounds.source_packed)
         if self._told > most:
-            raise _too_large(bounds.source_packed)
+            check_packed(self._told, self._limits)
         self.request.connection.set_max_body_size(most)  # type: ignore[union-attr]
 
     async def data_received(self, chunk: bytes) -> None:
@@ -69,8 +67,7 @@ class Snapshots(HandoffApi):
 
     async def put(self, digest: str) -> None:
         """Take in a source, if it is what its name says and keeps the rules."""
-        if self._size > self._limits.packed:
-            raise _too_large(self._limits.packed)
+        check_packed(self._size, self._limits)
         if self._file is None:
             raise RunRefusedError(RefusalReason.SOURCE_UNSAFE, "The upload is empty.", field="source")
         if await asyncio.to_thread(sha256_of, self._file) != digest:
@@ -108,12 +105,3 @@ class Snapshots(HandoffApi):
         if self._file is not None:
             self._file.close()
             self._file = None
-
-
-def _too_large(most: int) -> RunRefusedError:
-    return RunRefusedError(
-        RefusalReason.SOURCE_TOO_LARGE,
-        f"The archive is too large: {gib(most)} are allowed.",
-        field="source",
-        help=f"Name in {IGNORE_FILE} what the run does not need.",
-    )

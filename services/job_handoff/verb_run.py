@@ -26,6 +26,7 @@ from .archive import pack
 from .client import ENDED, Client, RefusedError
 from .form import read_parameter
 from .git import check_taken, read_checkout
+from .snapshot import Limits
 from .verdicts import RunRefusedError
 
 HELP = "run a notebook or a script of this workspace on the cluster"
@@ -110,8 +111,9 @@ def _run(client: Client, args: argparse.Namespace) -> Report:
 
 def _send(client: Client, args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Send what the run needs; gives the source and the path of the file in it."""
+    limits = Limits(**client.get("api/offers").get("source", {}))
     if args.git:
-        checkout = read_checkout(args.path.parent)
+        checkout = read_checkout(args.path.parent, limits)
         check_taken(args.path)
         if checkout.changes is not None:
             with contextlib.closing(checkout.changes) as changes:
@@ -124,7 +126,7 @@ def _send(client: Client, args: argparse.Namespace) -> tuple[dict[str, Any], str
         inside = args.path.resolve().relative_to(root).as_posix()
     except ValueError as error:
         raise UsageError(f"{args.path} does not lie in {root}") from error
-    with contextlib.closing(pack(root)) as packed:
+    with contextlib.closing(pack(root, limits)) as packed:
         client.upload(packed)
     return {"type": "snapshot", "sha256": packed.sha256}, inside
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hub_ext.cluster.pods import QUEUE_LABEL
+from hub_ext.install.network import NOT_PUBLIC
 from hub_ext.names import LABEL_JOB
 
 from ..settings import HandoffSettings
@@ -18,15 +19,6 @@ from .pod import COMPONENT, MANAGED_BY
 Object = dict[str, Any]
 
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
-PRIVATE: Final = (
-    "10.0.0.0/8",
-    "172.16.0.0/12",
-    "192.168.0.0/16",
-    "100.64.0.0/10",
-    "169.254.0.0/16",
-    "168.63.129.16/32",
-)
-"""What a run must not reach by way of the internet: the cluster itself, clouds' metadata and agents."""
 
 
 def build_place(settings: HandoffSettings) -> list[Object]:
@@ -59,7 +51,7 @@ def _account(settings: HandoffSettings) -> Object:
 def build_base_policy(settings: HandoffSettings) -> Object:
     """Build the policy of all pods of runs: nobody comes in, and they reach what is told."""
     network = settings.network
-    everywhere = {"ipBlock": {"cidr": "0.0.0.0/0", "except": list(PRIVATE)}}
+    everywhere = {"ipBlock": {"cidr": "0.0.0.0/0", "except": list(NOT_PUBLIC)}}
     egress: list[Object] = [
         {
             "to": [{"namespaceSelector": {"matchLabels": {_NAME_LABEL: "kube-system"}}}],

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import time
+import urllib.error
 from typing import Any
 
 from .client import Service
@@ -95,10 +96,17 @@ def main(verb: str) -> int:
         leave_word(error.reason, str(error), GIVE_UP)
         return GIVE_UP
     except OSError as error:
-        reason, what = ("disk-full", "the disk") if error.errno in DISK else ("service-away", "the service")
-        say(f"{what} does not do what it should: {error}")
-        leave_word(reason, str(error), 1)
+        say(f"{reason_of(error)}: {error}")
+        leave_word(reason_of(error), str(error), 1)
         return 1
+
+
+def reason_of(error: OSError) -> str:
+    """Say whose fault an error of the system is."""
+    if error.errno in DISK:
+        return "disk-full"
+    away = isinstance(error, (urllib.error.URLError, ConnectionError, TimeoutError))
+    return "service-away" if away else "failed"
 
 
 if __name__ == "__main__":

@@ -24,7 +24,10 @@ def fetch(spec: dict[str, Any], service: Service) -> Path:
     """Put the source into the work folder and give the folder to run in."""
     source = spec["source"]
     if source["type"] == "home":
-        return Path(source["folder"])
+        folder = Path(source["folder"])
+        if not folder.is_dir():
+            raise RunError("entry-missing", f"the home has no folder {folder}")
+        return folder
     FILES.mkdir(parents=True, exist_ok=True)
     if source["type"] == "git":
         _clone(source)

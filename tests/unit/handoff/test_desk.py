@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
 from services.job_handoff.verdicts import RunRefusedError
-from services.kube_errors import UnavailableError
+from services.kube_errors import ForbiddenError, InvalidError, KubeError, UnavailableError
 
 from .conftest import World, body
 
@@ -61,3 +63,94 @@ async def test_a_cluster_that_does_not_answer_is_said_and_the_retry_succeeds(wor
     with pytest.raises(UnavailableError):
         await world.service.desk.submit("ada", body())
     assert (await world.service.desk.submit("ada", body())).created
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "status"),
+    [
+        (UnavailableError("too many requests", kind="jobs", status=429), "api-busy", 503),
+        (UnavailableError("etcdserver: request timed out", kind="jobs", status=500), "api-error", 503),
+        (UnavailableError("no answer", kind="jobs", status=None), "api-unavailable", 503),
+        (
+            ForbiddenError(
+                'jobs.batch "run-x" is forbidden: exceeded quota: q, requested: count/jobs.batch=1, '
+                "used: count/jobs.batch=10, limited: count/jobs.batch=10",
+                kind="jobs",
+                status=403,
+            ),
+            "namespace-quota",
+            409,
+        ),
+        (InvalidError("spec.template: bad", kind="jobs", status=422), "invalid-pod", 409),
+    ],
+)
+async def test_what_the_api_server_says_is_told_and_leaves_no_half_run(
+    world: World, monkeypatch: pytest.MonkeyPatch, error: KubeError, reason: str, status: int
+) -> None:
+    async def fail(*_arguments: object, **_more: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.service.core.cluster, "create", fail)
+        with pytest.raises(RunRefusedError) as refused:
+            await world.service.desk.submit("ada", body())
+    assert (refused.value.reason, refused.value.status) == (reason, status)
+    assert "by itself" not in refused.value.text
+    assert "workspace" not in refused.value.message
+    assert (await world.service.desk.submit("ada", body())).created
+
+
+WRITES = 7
+"""Of a submission: program, source, policy, run, whose they are twice, and the audit trail."""
+
+
+@pytest.mark.parametrize("done", [False, True])
+@pytest.mark.parametrize("step", range(1, WRITES + 1))
+async def test_a_service_that_is_killed_at_any_step_makes_one_run_of_a_repeated_request(
+    world: World, step: int, done: bool
+) -> None:
+    """The client sends it again until it has an answer; what was begun before is taken up or cleaned away."""
+    asked = body(profile="ray")
+    await killed_at(world, step, asked, done=done)
+    result = await world.service.desk.submit("ada", asked)
+    (ray,) = world.kube.all_for_test("rayjobs")
+    assert ray["metadata"]["name"] == result.record.id
+    await world.service.keeper.clean()
+    for plural in ("configmaps", "networkpolicies"):
+        for one in world.kube.all_for_test(plural):
+            owners = one["metadata"].get("ownerReferences") or ()
+            assert "runner" in one["metadata"]["name"] or owners[0]["uid"] == ray["metadata"]["uid"]
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+async def killed_at(world: World, step: int, asked: dict[str, Any], *, done: bool) -> None:
+    """Submit with a service whose process ends at one of its writes: before it, or when it is done."""
+    writes = 0
+
+    def dying(target: Any, name: str) -> Callable[..., Awaitable[Any]]:
+        whole = getattr(target, name)
+
+        async def call(*arguments: Any, **more: Any) -> Any:
+            nonlocal writes
+            writes += 1
+            if writes == step and not done:
+                raise Killed
+            answer = await whole(*arguments, **more)
+            if writes == step:
+                raise Killed
+            return answer
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patch:
+        for target, name in (
+            (world.kube, "create"),
+            (world.kube, "patch"),
+            (world.service.core.store, "put"),
+        ):
+            patch.setattr(target, name, dying(target, name))
+        with pytest.raises(Killed):
+            await world.service.desk.submit("ada", asked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -15,6 +16,7 @@ from services.job_handoff.limits import GATE, GATE_ANNOTATION
 from services.job_handoff.settings import HandoffSettings
 from services.job_handoff.store import StoreError
 from services.job_handoff.verdicts import RunRefusedError
+from services.job_handoff.view import view_of
 from services.kube import NotFoundError
 
 from .conftest import ADA, DIGEST, World, archive, body
@@ -376,3 +378,57 @@ async def test_a_workspace_is_released_though_the_first_answer_was_lost(world: W
     assert world.hub.stopped == ["ada/"]
     world.hub.add_server("ada", options={"profile": "desk"}, started=after)
     assert not (await world.service.desk.submit("ada", asked)).released, "one that was started since stays"
+
+
+# Whose it was, and from where
+
+
+async def test_who_did_what_with_a_run_is_noted_out_of_their_reach(world: World) -> None:
+    run = await submit(world)
+    await world.service.actions.cancel(Person(name="root", groups=frozenset()), run, admin=True)
+    notes = {
+        one.path.rpartition("/")[2].removeprefix(f"{run}-").removesuffix(".json"): json.loads(
+            await world.store.get(one.path) or b"{}"
+        )
+        for one in await world.store.list("_audit")
+    }
+    assert set(notes) == {"submitted", "canceled", "ended"}
+    assert {name: note["actor"] for name, note in notes.items()} == {
+        "submitted": "ada",
+        "canceled": "root",
+        "ended": "",
+    }
+    for note in notes.values():
+        assert (note["user"], note["run"], note["team"], note["entry"]) == ("ada", run, "nlp", "train.py")
+        assert note["image"].endswith("1" * 64)
+        assert note["source"] == {"type": "snapshot", "sha256": DIGEST}
+
+
+async def test_the_home_is_mounted_where_it_can_be_and_only_one_s_own_part(world: World) -> None:
+    asked = {"source": {"type": "home", "folder": "project"}}
+    run = await submit(world, **asked)
+    (job,) = world.kube.all_for_test("jobs")
+    container = job["spec"]["template"]["spec"]["containers"][0]
+    mounts = {one["mountPath"]: one for one in container["volumeMounts"]}
+    assert mounts["/home/jovyan"]["subPath"] == "ada"
+    told = next(one["value"] for one in container["env"] if one["name"] == "HANDOFF_SPEC")
+    assert json.loads(told)["source"] == {"type": "home", "folder": "/home/jovyan/project"}
+    with pytest.raises(RunRefusedError) as error:
+        await submit(world, key="2", profile="private", **asked)
+    assert error.value.reason == "home-not-mountable"
+    assert "Send a snapshot" in error.value.text
+    assert (await look(world, run)).record.request["source"]["type"] == "home"
+
+
+async def test_the_page_says_how_old_the_last_checkpoint_is(world: World) -> None:
+    run = await submit(world)
+    world.kube.condition_for_test(run, "Admitted")
+    world.kube.pod_for_test(run)
+    now = datetime.now(UTC)
+    made = (now - timedelta(minutes=12)).timestamp()
+    progress = json.dumps({"checkpoint": made, "cells": 4, "done": 3}).encode()
+    await world.store.put(f"nlp/ada/runs/{run}/logs/progress.json", progress)
+    seen = await look(world, run)
+    view = view_of(seen, now, files={}, log="")
+    assert view.checkpoint.startswith("Last checkpoint 12 min")
+    assert (view.done, view.cells) == (3, 4)

@@ -58,6 +58,13 @@ def refusal(scene: Scene, **changes: Any) -> RunRefusedError:
         ({"release": True}, ""),
         ({"resumeFrom": "other"}, "resumeFrom"),
         ({"environment": {"A B": "x"}}, "environment"),
+        ({"schedule": {"cron": "@every 1s"}}, "schedule.cron"),
+        ({"schedule": {"cron": "@reboot"}}, "schedule.cron"),
+        ({"schedule": {"cron": "TZ=UTC * * * * *"}}, "schedule.cron"),
+        ({"schedule": {"cron": "* * * *"}}, "schedule.cron"),
+        ({"schedule": {"cron": "* * * * *\n"}}, "schedule.cron"),
+        ({"schedule": {"cron": "0 6 * * *", "timeZone": "../UTC"}}, "schedule.timeZone"),
+        ({"schedule": {"cron": "0 6 * * *", "timeZone": ""}}, "schedule.timeZone"),
     ],
 )
 def test_what_is_no_request_is_refused_with_its_place(changes: dict[str, Any], field: str) -> None:
@@ -238,7 +245,15 @@ def test_one_rule_decides_for_the_button_and_for_the_submission(
 
 def test_offers_name_what_may_be_run(scene: Scene, settings: HandoffSettings) -> None:
     offers = offers_for(scene.catalog, settings, ADA, servers={"": "desk"}, today=TODAY)
-    assert [one["name"] for one in offers["profiles"]] == ["cpu", "card", "slice", "share", "ray", "moving"]
+    assert [one["name"] for one in offers["profiles"]] == [
+        "cpu",
+        "card",
+        "slice",
+        "share",
+        "ray",
+        "moving",
+        "private",
+    ]
     assert [one["name"] for one in offers["priorities"]] == ["normal"]
     outsider = Person(name="eve")
     assert "no team" in offers_for(scene.catalog, settings, outsider, servers={}, today=TODAY)["refusal"]

@@ -16,6 +16,8 @@ from .storage import CHECKS as STORAGE
 from .trials import CHECKS as TRIALS
 from .upgrade import CHECKS as UPGRADE
 from .values import CHECKS as VALUES
+from .workspaces import CHECKS as WORKSPACES
+from .written import CHECKS as WRITTEN
 
 CHECKS: tuple[Check, ...] = (
     *NODES,
@@ -26,9 +28,11 @@ CHECKS: tuple[Check, ...] = (
     *QUEUES,
     *TRIALS,
     *SECURITY,
+    *WORKSPACES,
     *NETWORK,
     *RIGHTS,
     *VALUES,
+    *WRITTEN,
     *HUB,
     *UPGRADE,
 )

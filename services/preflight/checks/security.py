@@ -5,13 +5,14 @@ Pure: no clock, no network.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from hub_ext.errors import Severity
 
 from ..problems import Check, Problem
 from ..scene import Scene
+from .workspaces import unrestricted
 
 _ENFORCE: Final = "pod-security.kubernetes.io/enforce"
 
@@ -104,18 +105,6 @@ def account_tokens(scene: Scene) -> Iterator[Problem]:
         )
 
 
-def shared_secrets(scene: Scene) -> Iterator[Problem]:
-    for name, value in (scene.value("singleuser.extraEnv") or {}).items():
-        if isinstance(value, Mapping) and "secretKeyRef" in (value.get("valueFrom") or {}):
-            reference = value["valueFrom"]["secretKeyRef"]
-            yield Problem(
-                message=f"every user can read the same secret: {name}",
-                evidence=f"secretKeyRef {reference.get('name')}/{reference.get('key')}",
-                help="Give people keys of their own, or let a proxy hold the key.",
-                path=f"singleuser.extraEnv.{name}",
-            )
-
-
 def gpu_variable(scene: Scene) -> Iterator[Problem]:
     if scene.value("singleuser.extraEnv.NVIDIA_VISIBLE_DEVICES") is not None:
         yield Problem(
@@ -130,7 +119,7 @@ def running_as_restricted(scene: Scene) -> Iterator[Problem]:
     """Say which pods of today the level `restricted` would refuse, before it is enforced."""
     for namespace in scene.namespaces:
         for pod in scene.objects.inside("Pod", namespace):
-            if reasons := list(_unrestricted(pod.get("spec") or {})):
+            if reasons := list(unrestricted(pod.get("spec") or {})):
                 where = f"{namespace}/{pod['metadata']['name']}"
                 yield Problem(
                     message=f"pod {where} has rights over its node",
@@ -138,14 +127,6 @@ def running_as_restricted(scene: Scene) -> Iterator[Problem]:
                     help="No part of this bundle needs them.",
                     path=f"pods/{where}",
                 )
-
-
-def _unrestricted(spec: Mapping[str, Any]) -> Iterator[str]:
-    yield from (key for key in ("hostNetwork", "hostPID", "hostIPC") if spec.get(key))
-    yield from (f"hostPath {v['hostPath'].get('path')}" for v in spec.get("volumes") or [] if "hostPath" in v)
-    for container in [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]:
-        if (container.get("securityContext") or {}).get("privileged"):
-            yield f"privileged container {container['name']}"
 
 
 CHECKS = (
@@ -180,7 +161,6 @@ CHECKS = (
         needs=("values",),
         run=account_tokens,
     ),
-    Check(code="shared-secret", title="Users share no secret", needs=("values",), run=shared_secrets),
     Check(
         code="gpu-variable",
         title="No setting goes past the device plugin",

@@ -240,6 +240,8 @@ WRONG = {
         "values": values("singleuser.extraEnv.T", {"valueFrom": {"secretKeyRef": {"name": "t", "key": "k"}}})
     },
     "gpu-variable": {"values": values("singleuser.extraEnv.NVIDIA_VISIBLE_DEVICES", "all")},
+    "node-rights": {"values": values("singleuser.extraPodConfig.hostNetwork", True)},
+    "open-policy": {"values": values("singleuser.networkPolicy.egressAllowRules.privateIPs", True)},
     "network-policy": {"objects": {"NetworkPolicy": [policy("in", policyTypes=["Ingress"])]}},
     "policy-metadata": {
         "objects": {
@@ -276,6 +278,14 @@ WRONG = {
         )
     },
     "resource-map": {"values": values("singleuser.extraResource.limits", {"nvidia": {"com/gpu": 1}})},
+    "replaced-list": {
+        "layers": (
+            {"singleuser": {"extraTolerations": [{"key": "a"}]}},
+            {"singleuser": {"extraTolerations": [{"key": "b"}]}},
+        )
+    },
+    "ignored-section": {"values": values("hub.config.JupyterHub.services", [{"name": "x"}])},
+    "number-tag": {"values": values("singleuser.image.tag", 3.1)},
     "one-culler": {"values": values("cull.enabled", True)},
     "home-deletion": {"values": values("cull", {"enabled": True, "users": True})},
     "failure-limit": {"values": values("hub.consecutiveFailureLimit", None)},
@@ -395,6 +405,35 @@ FINE = {
                 "Pod": [thing("Pod", "cni", "kube-system", spec={"hostNetwork": True, "containers": []})],
             }
         }
+    ],
+    "node-rights": [
+        {"values": values("singleuser.extraPodConfig", {"hostNetwork": False, "hostAliases": []})},
+        {"values": values("singleuser.initContainers", [{"name": "a", "securityContext": None}])},
+        {"values": values("singleuser.storage.extraVolumes", {"tmp": {"name": "tmp", "emptyDir": {}}})},
+        {"values": values("singleuser.extraContainers", "none")},
+    ],
+    "shared-secret": [
+        {"values": values("singleuser.extraEnv", {"TOKENIZERS_PARALLELISM": "false", "HF_TOKEN": ""})},
+        {"values": values("singleuser.extraEnv.HF_TOKEN", "{user.name}")},
+        {"values": values("singleuser.extraEnv", [{"name": "A", "value": "b"}, "odd"])},
+        {"values": values("singleuser.extraEnv.A", {"valueFrom": {"fieldRef": {"fieldPath": "x"}}})},
+    ],
+    "open-policy": [
+        {"values": values("singleuser.networkPolicy.egressAllowRules", {"dnsPortsPrivateIPs": True})}
+    ],
+    "replaced-list": [
+        {"layers": ({"hub": {"a": [1, 2]}}, {"hub": {"a": [3, 2, 1]}})},
+        {"layers": ({"hub": {"a": [1]}}, {"hub": {"a": None}}, {"hub": {"a": [2]}})},
+        {"layers": ({"hub": {"a": {"b": 1}}}, {"hub": {"a": [2]}})},
+    ],
+    "ignored-section": [
+        {"values": values("custom", {"gpuWorkspaces": {}, "gpuWorkspace": {}})},
+        {"values": values("custom.gpus", 8)},
+        {"values": values("hub.services.x", {})},
+    ],
+    "number-tag": [
+        {"values": values("singleuser.image.tag", "3.10")},
+        {"values": values("singleuser.image", {"name": "a", "tag": None, "tags": 3.1})},
     ],
     "account-token": [
         {
@@ -617,6 +656,46 @@ def test_every_key_that_the_chart_refuses_is_told_with_its_place():
     assert set(told) == {"ours", "singleuser.spec", "singleuser.gid", "proxy.extraEnv"}
     assert "custom.ours" in told["ours"]
     assert "extraPodConfig" in told["singleuser.spec"]
+
+
+@pytest.mark.parametrize(
+    ("code", "path", "value"),
+    [
+        ("node-rights", "singleuser.extraPodConfig", {"hostPID": True}),
+        ("node-rights", "hub.config.KubeSpawner.extra_pod_config.hostIPC", True),
+        ("node-rights", "hub.config.KubeSpawner.privileged", True),
+        (
+            "node-rights",
+            "singleuser.initContainers",
+            [{"name": "a", "securityContext": {"privileged": True}}],
+        ),
+        (
+            "node-rights",
+            "singleuser.extraContainers",
+            [{"name": "fuse", "securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}],
+        ),
+        ("node-rights", "singleuser.storage.extraVolumes", [{"name": "h", "hostPath": {"path": "/"}}]),
+        ("node-rights", "singleuser.storage.extraVolumes", {"h": {"name": "h", "hostPath": {"path": "/"}}}),
+        ("node-rights", "hub.config.KubeSpawner.volumes", [{"name": "h", "hostPath": {"path": "/"}}]),
+        ("shared-secret", "singleuser.extraEnv.HF_TOKEN", "hf_abc"),
+        ("shared-secret", "singleuser.extraEnv.aws_secret_access_key", "abc"),
+        ("shared-secret", "singleuser.extraEnv", [{"name": "OPENAI_API_KEY", "value": "sk-abc"}]),
+        ("shared-secret", "singleuser.extraEnv.DB_PASSWORD", {"name": "DB_PASSWORD", "value": "x"}),
+        ("shared-secret", "hub.config.KubeSpawner.environment.WANDB_API_KEY", "abc"),
+        ("shared-secret", "singleuser.storage.extraVolumes", [{"name": "s", "secret": {"secretName": "s"}}]),
+        ("open-policy", "singleuser.networkPolicy.egressAllowRules.cloudMetadataServer", True),
+        ("ignored-section", "hub.config.kubeSpawner.uid", 1),
+        ("ignored-section", "hub.config.JupyterHub.load_roles", []),
+        ("ignored-section", "custom.gpuworkspaces", {}),
+        ("ignored-section", "custom.gpuWorkspace", {}),
+        ("number-tag", "hub.image.tag", 4),
+        ("number-tag", "prePuller.extraImages.a.tag", 1.10),
+    ],
+)
+def test_values_of_the_same_kind_are_told_wherever_they_stand(code, path, value):
+    told = findings(code, values=values(path, value))
+    assert len(told) == 1
+    assert "abc" not in str(told)
 
 
 def test_a_blueprint_that_opens_everything_is_told_everything():

@@ -31,9 +31,23 @@ class Flight:
         self._pins = len(picture.pods)
         for pod in picture.pods:
             if pod.in_flight:
-                self._count(pod.want, pod.node, registry_of(pod.image))
-            if self._goes_well(pod, picture.at):
-                self._going_well.add(pod.want)
+                self._take(pod, picture)
+
+    def _take(self, pod: PullPod, picture: Picture) -> None:
+        """Count a pod that may be fetching. Its node is busy; what was lost with its node burdens no other.
+
+        One that was given up, or whose node is silent, shows nothing about its image any more.
+        """
+        machine = picture.machines.get(pod.node)
+        alive = machine is not None and machine.node.ready is True
+        self._nodes.add(pod.node)
+        if machine is None or (not alive and picture.at - pod.created > self._limits.timeout):
+            return
+        self._count(pod.node, registry_of(pod.image))
+        if alive and not pod.ending:
+            self._by_want[pod.want] += 1
+        if self._goes_well(pod, picture.at):
+            self._going_well.add(pod.want)
 
     def _goes_well(self, pod: PullPod, now: datetime) -> bool:
         fetches = pod.step is Step.PULLING and not pod.ending and pod.begun is not None
@@ -42,14 +56,14 @@ class Flight:
     def begin(self, want: Want, node: str) -> None:
         """Count one more pull."""
         self._pins += 1
-        self._count(want.id, node, want.registry)
+        self._count(node, want.registry)
+        self._by_want[want.id] += 1
 
-    def _count(self, want: str, node: str, registry: str) -> None:
+    def _count(self, node: str, registry: str) -> None:
         """Count a pull in everything that it burdens: a node may be part of several pools."""
         self.total += 1
         self._by_registry[registry] += 1
         self._by_pool.update(self._pools_of.get(node, ()))
-        self._by_want[want] += 1
         self._nodes.add(node)
 
     def full(self, want: Want, node: str) -> Hold | None:
@@ -66,7 +80,7 @@ class Flight:
         return Hold.PINS_FULL if self._pins >= limits.pins else None
 
     def tries(self, want: str) -> bool:
-        """Say whether an image is being fetched anywhere."""
+        """Say whether an image is being fetched anywhere where that shows something."""
         return self._by_want[want] > 0
 
     def proves_itself(self, want: str) -> bool:

@@ -37,6 +37,8 @@ _ENDED: Final = {
     "NodeShutdown": Reason.NODE_LOST,
 }
 """By the reason of a pod that its node has given up; anything else of `_REFUSED` is a refusal."""
+_DETAIL: Final = 600
+"""Longest part of a message that is kept: a registry may answer with a whole page."""
 _RUNTIME: Final = frozenset({"CreateContainerError", "CreateContainerConfigError", "RunContainerError"})
 _SECRET_EVENT: Final = "FailedToRetrieveImagePullSecret"  # noqa: S105 - name of an event
 
@@ -116,7 +118,7 @@ def read_pull_pod(item: Mapping[str, Any], events: Sequence[Event]) -> PullPod |
         over=pod.phase in FINISHED_PHASES,
         begun=seen.begun,
         reason=seen.reason,
-        detail=seen.detail,
+        detail=" ".join(seen.detail.split())[:_DETAIL],
         seconds=_seconds(main, tool) if seen.step is Step.DONE else None,
     )
     return add_events(found, events)

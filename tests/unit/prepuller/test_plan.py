@@ -80,8 +80,8 @@ def test_a_first_pull_that_goes_well_for_long_is_not_waited_for() -> None:
 
 @pytest.mark.parametrize(
     "more",
-    [{}, {"begun": world.NOW, "ending": True}, {"begun": world.NOW + timedelta(seconds=30)}],
-    ids=["not-begun", "given-up", "begun-late"],
+    [{}, {"begun": world.NOW + timedelta(seconds=30)}],
+    ids=["not-begun", "begun-late"],
 )
 def test_a_first_pull_that_has_not_shown_anything_is_waited_for(more: Mapping[str, Any]) -> None:
     cluster = world.Cluster(*nodes(3))
@@ -89,6 +89,30 @@ def test_a_first_pull_that_has_not_shown_anything_is_waited_for(more: Mapping[st
     cluster.now += timedelta(seconds=61)
     made = cluster.plan(catalog_of(["base"]))
     assert (made.fetches, holds(made)) == ((), {Hold.CANARY})
+
+
+@pytest.mark.parametrize(
+    ("more", "ready"), [({"ending": True}, "True"), ({}, "Unknown")], ids=["given-up", "silent-node"]
+)
+def test_a_first_pull_that_can_show_nothing_any_more_is_not_waited_for(
+    more: Mapping[str, Any], ready: str
+) -> None:
+    """Its node hangs, or lost its power: pods there stay until somebody removes the node."""
+    cluster = world.Cluster(world.make_node("n0", ready=ready), *nodes(3)[1:])
+    cluster.pods["x"] = pod_of("base", "n0", step=Step.PULLING, **more)
+    made = cluster.plan(catalog_of(["base"]))
+    assert world.fetched(made) == {"n1": ["base"]}
+
+
+def test_pulls_that_were_lost_with_their_nodes_take_no_room_from_others() -> None:
+    lost = [world.make_node(f"n{one}", ready="Unknown") for one in range(3)]
+    cluster = world.Cluster(*lost, world.make_node("n3"))
+    cluster.pods = {f"p{one}": pod_of("base", f"n{one}", step=Step.PULLING) for one in range(3)}
+    given = world.settings(limits={"total": 3, "perPool": 3, "perRegistry": 3})
+    made = cluster.plan(catalog_of(["base"]), given)
+    assert holds(made) == {Hold.TOTAL_LIMIT}, "they may only be out of reach, and still be fetching"
+    cluster.now += given.limits.timeout + timedelta(seconds=1)
+    assert world.fetched(cluster.plan(catalog_of(["torch"]), given)) == {"n3": ["torch"]}
 
 
 def test_a_node_fetches_one_image_at_a_time() -> None:

@@ -232,6 +232,12 @@ def test_while_a_kubelet_backs_off_an_older_event_tells_why() -> None:
     assert (pod.reason, "401" in pod.detail) == (Reason.IMAGE_ACCESS, True)
 
 
+def test_a_page_in_place_of_an_answer_is_cut_and_stays_one_line() -> None:
+    page = "unexpected status: 502 Bad Gateway: <html>\n" + "<p>sorry</p>\n" * 500
+    pod = world.read(made(main={"waiting": {"reason": "ErrImagePull", "message": page}}, tool=FINISHED_TOOL))
+    assert ("\n" in pod.detail, len(pod.detail)) == (False, 600)
+
+
 def test_a_missing_secret_is_told_before_what_follows_from_it() -> None:
     waiting = {"waiting": {"reason": "ErrImagePull", "message": "pull access denied"}}
     told = event("FailedToRetrieveImagePullSecret", "Unable to retrieve (regcred)", container="")

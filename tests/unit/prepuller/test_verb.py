@@ -154,7 +154,7 @@ def status(warm: int) -> dict[str, Any]:
 def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     _Service.answers = [status(0), status(1), status(2)]
     server = HTTPServer(("127.0.0.1", 0), _Service)
-    Thread(target=server.serve_forever, daemon=True).start()
+    Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "right")
     monkeypatch.setattr("services.prepuller.verb._POLL", 0.01)
     yield f"http://127.0.0.1:{server.server_port}/services/prepuller/"

@@ -24,6 +24,7 @@ from .view import Notice, NoticeKind
 
 _BAD_LINK: Final = "This link cannot be followed."
 _NOTHING: Final = "No workspace is offered to you. Ask the administrator which team you should be in."
+_NOTHING_NOW: Final = "None of your workspaces can be started at the moment. Each of them says why."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +74,8 @@ def entries_for(catalog: Catalog, visit: Visit) -> Entries:
             found.append(_entry(catalog, workspace, visit, chosen=mine, closed=profile in closed))
     if not profiles:
         notices = (*notices, Notice(kind=NoticeKind.WARNING, text=_NOTHING))
+    elif all(entry.room.refusal for entry in found):
+        notices = (*notices, Notice(kind=NoticeKind.WARNING, text=_NOTHING_NOW))
     judged = (entry.room.stock for entry in found if not entry.closed)
     return Entries(entries=with_alternatives(found), notices=notices, unknown=unknown(visit.look, judged))
 

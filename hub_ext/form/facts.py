@@ -80,7 +80,9 @@ def _cores(millis: int) -> str:
 
 def price(amount: Price | None) -> str:
     """Say what an hour costs; empty where it is not known."""
-    return f"{format_money(amount.per_hour, amount.currency)} per hour" if amount else ""
+    if amount is None:
+        return ""
+    return f"{format_money(amount.per_hour, amount.currency)} per hour" if amount.per_hour else "no charge"
 
 
 def sharing(workspace: Workspace) -> str:

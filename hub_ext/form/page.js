@@ -14,6 +14,8 @@
     const button = form.querySelector("button[type=submit]");
     if (radio && button) {
       button.textContent = "Start " + radio.labels[0].textContent.trim();
+    } else if (button) {
+      button.disabled = !form.querySelector("input[name=profile]:enabled");
     }
   }
 
@@ -71,6 +73,19 @@
       if (event.target.name !== "profile") {
         refresh(card);
       }
+    }
+  });
+  // One start is asked for once; a page that comes back from the past says what was true then.
+  let sent = false;
+  form.addEventListener("submit", (event) => {
+    if (sent) {
+      event.preventDefault();
+    }
+    sent = true;
+  });
+  window.addEventListener("pageshow", (event) => {
+    if (event.persisted) {
+      window.location.reload();
     }
   });
   document.addEventListener("DOMContentLoaded", () => {

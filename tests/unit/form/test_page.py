@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from hub_ext.catalog.compose import Workspace
+from hub_ext.catalog.model import Price
 from hub_ext.cluster.capacity import Availability, Supply
 from hub_ext.cluster.offer import NODES_UNSEEN, NOT_LOADED, Offer
+from hub_ext.form import facts
 from hub_ext.form.entries import Visit
 from hub_ext.form.page import build_page
 from hub_ext.form.room import Look
@@ -77,6 +81,15 @@ def test_a_card_tells_what_it_is() -> None:
         "after 12 h in any case",
         "you are warned 30 min and 2 min before",
     )
+
+
+@pytest.mark.parametrize(
+    ("per_hour", "text"),
+    [("0", "no charge"), ("0.0001", "0.0001 EUR per hour"), ("1E+3", "1000.00 EUR per hour")],
+)
+def test_a_price_is_told_however_small(per_hour: str, text: str) -> None:
+    assert facts.price(Price(per_hour=Decimal(per_hour), currency="EUR")) == text
+    assert facts.price(None) == ""
 
 
 @pytest.mark.parametrize(
@@ -272,6 +285,24 @@ def test_a_card_that_would_be_refused_says_why_and_is_not_preselected() -> None:
     assert card.refusal == NO_MORE.text
     assert "none left for you" in card.room
     assert checked(shown) == []
+
+
+def test_where_nothing_can_be_started_the_page_says_so_once() -> None:
+    shown = shown_with(offers(FREE, lambda *_: True))
+    assert [notice.text for notice in shown.notices] == [
+        "None of your workspaces can be started at the moment. Each of them says why."
+    ]
+    assert shown_with(offers(FREE, lambda workspace, _: workspace.profile.name == "full")).notices == ()
+
+
+def test_a_home_that_is_elsewhere_is_told_beside_an_announced_end_and_locks_nothing() -> None:
+    def look(workspace: Workspace, team: str) -> Offer:
+        told = "Your home is in zone-c." if workspace.profile.name == "full" else ""
+        return replace(offers(FREE, lambda *_: False)(workspace, team), warning=told)
+
+    shown = cards(shown_with(look, last={"profile": "full"}))
+    assert (shown["full@3"].warning, shown["cpu@1"].warning) == ("Your home is in zone-c.", "")
+    assert (shown["full@3"].checked, shown["full@3"].refusal) == (True, "")
 
 
 def test_a_card_with_another_answer_that_fits_stays_open() -> None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import ValidationError
 from tornado.web import RequestHandler
 
 from hub_ext.cluster.watch import utc_now
@@ -26,7 +28,7 @@ from .handlers import ROUTES
 from .measure import Meter
 from .memory import Store
 from .metrics import CullerMetrics
-from .notify import Notifier
+from .notify import Notifier, is_address
 from .observe import Observer
 from .record import Recorder
 from .settings import ACCOUNT_NAMESPACE, CullerSettings, Notify
@@ -74,7 +76,7 @@ class IdleCuller(Service[CullerSettings]):
         tools = Tools(
             stopper=stopper,
             store=store,
-            notifier=_notifier(settings.notify),
+            notifier=build_notifier(settings.notify),
             metrics=CullerMetrics(self.registry),
             handoff=settings.handoff,
             page=settings.page,
@@ -124,9 +126,31 @@ class IdleCuller(Service[CullerSettings]):
         return ROUTES
 
 
-def _notifier(settings: Notify) -> Notifier:
-    users, admins = settings.users, settings.admins
-    if settings.file is not None:
-        further = Notify.model_validate(yaml.safe_load(settings.file.read_text(encoding="utf-8")) or {})
-        users, admins = (*users, *further.users), (*admins, *further.admins)
+def build_notifier(settings: Notify) -> Notifier:
+    """Make what sends notices; what is wrong with an address is said without it, for it may hold a password.
+
+    Raises
+    ------
+    WorkspaceError
+        The file cannot be read, or an address is none.
+    """
+    further = _read_addresses(settings.file) if settings.file else Notify()
+    users, admins = (*settings.users, *further.users), (*settings.admins, *further.admins)
+    for name, urls in (("users", users), ("admins", admins)):
+        for number, url in enumerate(urls):
+            if not is_address(url):
+                raise WorkspaceError(f"notify.{name}[{number}] is no address in the spelling of Apprise")
     return Notifier(users, admins)
+
+
+def _read_addresses(path: Path) -> Notify:
+    try:
+        return Notify.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    except (OSError, UnicodeDecodeError) as error:
+        problem = repr(error)
+    except yaml.YAMLError:
+        problem = "it is no YAML"
+    raise WorkspaceError(f"notify.file: {path}: {problem}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Iterable
 from typing import Final
 from urllib.parse import quote
@@ -23,6 +24,8 @@ logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)  # it writes address
 TIMEOUT: Final = 30.0
 """Seconds."""
 USER: Final = "{user}"
+_SEVERAL: Final = re.compile(r"[\s,;:<>()\[\]\"\\|\x00-\x1f\x7f]")
+"""What tells one address from the next, however it is escaped: names are what users chose."""
 
 
 class Notifier:
@@ -34,11 +37,18 @@ class Notifier:
 
     def send(self, notice: Notice) -> None:
         """Send a notice, without waiting for it."""
+        if self._leads_elsewhere(notice.user):
+            log.warning("notice not sent, the name could be read as other addresses: user=%r", notice.user)
+            return
         urls = [self._address(url, notice.user) for url in self._users] if notice.user else [*self._admins]
         if urls:
             task = asyncio.create_task(self._send(urls, notice))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+
+    def _leads_elsewhere(self, user: str) -> bool:
+        names_place = any(f"{USER}@" in url for url in self._users)
+        return bool(_SEVERAL.search(user)) or ("@" in user and names_place)
 
     @staticmethod
     def _address(url: str, user: str) -> str:
@@ -57,6 +67,11 @@ class Notifier:
         """Wait for what is under way."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=TIMEOUT)
+
+
+def is_address(url: str) -> bool:
+    """Say whether an address is of a kind that is known and whole, whoever the user is."""
+    return Apprise.instantiate(url.replace(USER, "user")) is not None
 
 
 async def _deliver(urls: list[str], notice: Notice) -> bool:

@@ -37,7 +37,8 @@ class Notify(Model):
     """Addresses of the user who is warned; `{user}` stands for the name, escaped:
     `mailtos://culler:secret@mail.example.com?to={user}@example.com`."""
     admins: tuple[str, ...] = ()
-    """Addresses that hear of stops, and of what needs a look."""
+    """Addresses that hear of what needs a look: a stop that ended badly, a source that does not answer, too
+    many stops at once."""
     file: Path | None = None
     """YAML file with `users` and `admins` of the same kind, such as a mounted secret."""
 

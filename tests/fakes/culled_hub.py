@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -157,6 +158,10 @@ class CulledHub:
                 metrics=CullerMetrics(self.registry),
             ),
         )
+
+    def tools_with(self, notifier: Notifier) -> Tools:
+        """Give what the culler acts with, and send notices in another way."""
+        return replace(self.culler.tools, notifier=notifier)
 
     def add(
         self,

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from tornado.httpserver import HTTPServer
-from tornado.testing import bind_unused_port
-from tornado.web import Application, RequestHandler
 
 from hub_ext.protocol import Act, Answer, Limit
 from hub_ext.protocol import State as Told
 from services.idle_culler.answers import Outlook, build_answer, unseen
 from services.idle_culler.limits import Limits
-from services.idle_culler.notices import alert, receipt, warning
-from services.idle_culler.notify import Notifier
+from services.idle_culler.notices import receipt, warning
 from services.idle_culler.track import Saving
 from services.idle_culler.verdict import Pace
 from services.idle_culler.view import TITLES, TONES, Shown, build_card
@@ -156,62 +149,3 @@ def test_notices_say_the_same_as_the_page() -> None:
     assert notice.body.endswith("https://hub.example/services/idle-culler/")
     watch.run(31)
     assert receipt("ada", "x", watch.verdicts[-1][1], page="").title == "Your workspace x was stopped"
-
-
-class Hook(RequestHandler):
-    """A webhook that keeps what it is sent."""
-
-    def post(self, name: str) -> None:
-        self.settings["seen"].append((name, self.request.body.decode()))
-        self.set_status(self.settings["status"])
-
-
-@pytest.fixture
-async def webhook() -> AsyncIterator[tuple[str, Application]]:
-    application = Application([("/([^/]*)/?", Hook)], seen=[], status=200)
-    socket, port = bind_unused_port()
-    server = HTTPServer(application)
-    server.add_sockets([socket])
-    yield f"json://127.0.0.1:{port}", application
-    server.stop()
-    await server.close_all_connections()
-
-
-FOREIGN = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
-"""Apprise imports a module that goes with Python 3.13, and does without it there."""
-
-
-@FOREIGN
-async def test_users_and_admins_are_told_at_their_own_addresses(webhook: tuple[str, Application]) -> None:
-    address, application = webhook
-    notifier = Notifier(users=[f"{address}/{{user}}"], admins=[f"{address}/admins"])
-    watch = Watch()
-    watch.run(60)
-    notifier.send(warning("ada/../eve?x", "", watch.verdicts[-1][1], page=""))
-    notifier.send(alert("Idle-culler: gpus", "No answer"))
-    await notifier.close()
-    places = sorted(name for name, _ in application.settings["seen"])
-    # The hook takes one part of a path only: the name stayed one, whatever is in it.
-    assert places == ["ada/../eve?x", "admins"]
-    assert any("30m" in body for _, body in application.settings["seen"])
-
-
-@FOREIGN
-async def test_what_cannot_be_sent_is_logged_without_its_address(
-    webhook: tuple[str, Application], caplog: pytest.LogCaptureFixture
-) -> None:
-    address, application = webhook
-    application.settings["status"] = 500
-    notifier = Notifier(admins=[f"{address}/secret", "nonsense://secret"])
-    with caplog.at_level(logging.WARNING):
-        notifier.send(alert("Idle-culler: gpus", "No answer"))
-        await notifier.close()
-    ours = [record.getMessage() for record in caplog.records if record.name.startswith("services.")]
-    assert ours == ["notice not sent: user='' title=Idle-culler: gpus"]
-    assert not [record for record in caplog.records if record.name.startswith("apprise")]
-
-
-async def test_nobody_is_told_where_there_is_no_address() -> None:
-    notifier = Notifier()
-    notifier.send(alert("a", "b"))
-    await asyncio.wait_for(notifier.close(), 5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -155,17 +156,15 @@ async def test_a_store_that_never_answers_is_given_up(monkeypatch: pytest.Monkey
     """It takes connections, and says nothing."""
     monkeypatch.setitem(_TIMES["client_options"], "read_timeout", "1s")
     monkeypatch.setitem(_TIMES, "retry_config", {"max_retries": 0})
-    silent = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
-    port = silent.sockets[0].getsockname()[1]
-    told = {"url": f"s3://{BUCKET}", "endpoint": f"http://127.0.0.1:{port}", "allowHttp": True}
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
-    store = Store.open(StoreSettings.model_validate(told))
-    for action in (store.get("a"), store.put("a", b"x")):
-        with pytest.raises(StoreError) as error:
-            await action
-        assert refusal(error.value).status == 503
-    silent.close()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        told = {"url": f"s3://{BUCKET}", "endpoint": f"http://127.0.0.1:{silent.getsockname()[1]}"}
+        store = Store.open(StoreSettings.model_validate(told | {"allowHttp": True}))
+        for action in (store.get("a"), store.put("a", b"x")):
+            with pytest.raises(StoreError) as error:
+                await action
+            assert refusal(error.value).status == 503
 
 
 async def test_a_dead_store_is_named_and_nothing_is_lost(

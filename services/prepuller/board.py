@@ -89,6 +89,7 @@ class Row:
     """One image in one pool."""
 
     image: str
+    digest: str
     full: str
     profiles: str
     warm: str
@@ -128,7 +129,10 @@ def build_headline(summary: Summary) -> Headline:
         warm=sum(one.warm for one in required),
         places=sum(one.nodes for one in required),
         flying=sum(summary.in_flight.values()),
-        waiting=tuple(f"{number}: {HOLD_TEXTS[Hold(hold)]}" for hold, number in summary.holds.items()),
+        waiting=tuple(
+            f"{number} {'waits' if number == 1 else 'wait'}: {HOLD_TEXTS[Hold(hold)]}"
+            for hold, number in summary.holds.items()
+        ),
     )
 
 
@@ -159,8 +163,10 @@ def _section(name: str, images: Sequence[Warmth], picture: Picture, made: Plan) 
 
 
 def _row(one: Warmth, nodes: Sequence[str], look: Look, picture: Picture, made: Plan) -> Row:
+    name, _, digest = short_name(one.want.image.rpartition("/")[2]).partition("@")
     row = Row(
-        image=short_name(one.want.image.rpartition("/")[2]),
+        image=name,
+        digest=digest,
         full=one.want.image,
         profiles=", ".join(one.profiles),
         warm=f"{one.warm} of {one.nodes}",

@@ -16,6 +16,7 @@ from services.prepuller import app
 from services.prepuller import prepuller as acting
 from services.prepuller.manifest import build_pull_pod
 from services.prepuller.reasons import Reason
+from services.prepuller.rights import RIGHTS
 from tests.devcluster.kube import KubeCluster
 from tests.prepulling.account import account
 from tests.prepulling.fleet import POOL, fleet
@@ -40,6 +41,13 @@ def ref(name: str, letter: str, host: str = "registry.example.org") -> str:
     return f"{host}/{name}@sha256:" + letter * 64
 
 
+_METHODS = {"list": "GET", "watch": "GET", "create": "POST", "delete": "DELETE"}
+DECLARED = {
+    f"{_METHODS[verb]} {resource}"
+    for rule in RIGHTS.rules
+    for resource in rule.resources
+    for verb in rule.verbs
+}
 IMAGES = {
     GOOD: ref(GOOD, "a"),
     SLOW: ref(SLOW, "b", OTHER),
@@ -182,6 +190,7 @@ async def test_the_catalogs_file_is_followed_and_old_images_are_let_go(
                 return found.states() == {"pulled": 2} and images == {IMAGES[SLOW]}
 
             await found.until(only_new, what="new image in place of the old")
+            assert set(found.requests) == DECLARED, "no right is missing, and none is there for nothing"
 
 
 @pytest.mark.usefixtures("played")

@@ -70,5 +70,5 @@ def test_names_of_nodes_lose_only_what_all_of_them_have(names: list[str], short:
 def test_all_of_it_in_one_line() -> None:
     moment = moment_of(world.make_node("n1"), world.make_node("n2"), world.make_node("n3"))
     assert build_headline(moment.summary) == Headline(
-        warm=0, places=3, flying=0, waiting=("2: another node tries first",)
+        warm=0, places=3, flying=0, waiting=("2 wait: another node tries first",)
     )

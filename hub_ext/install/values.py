@@ -11,7 +11,7 @@ from typing import Any
 from ..importer.values import helm_merge
 from ..managed import CATALOG, CHART_VALUES, SETTINGS, hub_roles, variable_of
 from .model import Installation, RunAs
-from .network import HUB, HUB_PORT, to_all_but_metadata, to_names, to_pods
+from .network import HUB, HUB_PORT, to_all_but_metadata, to_api_server, to_names, to_pods
 from .policies import Known, callers, hub_callers, to_services, to_web, to_workspaces
 
 
@@ -66,8 +66,14 @@ def _network(installation: Installation, rights: Known) -> dict[str, Any]:
     else:
         services = [to_pods(installation.pods_of(name), port) for name, port in ports.items()]
     names, workspaces = _names(installation), to_workspaces(installation)
-    # The hub needs the API server, the provider of sign-in, a database: wherever those are.
-    hub["networkPolicy"] = {"ingress": ingress, "egress": [*names, to_all_but_metadata()]}
+    api = to_api_server(installation.api_server.addresses, installation.api_server.ports)
+    egress = [] if installation.run is RunAs.IN_HUB else services
+    # The hub needs the provider of sign-in and a database, wherever those are. Pods and API server are named
+    # beside that: to some network plugins they are at no address.
+    hub["networkPolicy"] = {
+        "ingress": ingress,
+        "egress": [*names, api, *egress, *workspaces, to_all_but_metadata()],
+    }
     return {
         "hub": hub,
         "proxy": {"chp": {"networkPolicy": {"egress": [*names, *services, *workspaces]}}},

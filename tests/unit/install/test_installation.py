@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,13 @@ from services.job_handoff.settings import HandoffSettings
 SETS = Path(__file__).parents[3] / "helm-values" / "sets"
 ENTERPRISE = yaml.safe_load((SETS / "enterprise.yaml").read_text(encoding="utf-8"))
 RUNS_IN = ("in-hub", "deployments")
+read = cache(load_catalog)
 
 
 def described(**changes: Any) -> Installation:
     """The enterprise set with changes."""
     description = Description.model_validate({**ENTERPRISE, **changes}, by_alias=True, by_name=False)
-    return complete(Installation.of(description, load_catalog(SETS / description.catalog)))
+    return complete(Installation.of(description, read(SETS / description.catalog)))
 
 
 def values_of(installation: Installation) -> dict[str, Any]:
@@ -179,7 +181,7 @@ def test_further_rules_of_a_service_are_its_own():
 
 
 def test_the_hub_is_kept_from_metadata_and_from_nothing_else():
-    (everything,) = blocks(values_of(described())["hub"]["networkPolicy"])
+    (everything,) = blocks(values_of(described())["hub"]["networkPolicy"])  # the API server is at no address
     assert everything == {"ports": set(), "cidr": "0.0.0.0/0", "except": list(METADATA)}
 
 

@@ -13,6 +13,7 @@ from .names import parse_image
 
 _CLASSES: Final = ("Spawner", "KubeSpawner", "WorkspaceSpawner")
 """Where it may be set; the last one counts."""
+_POLICIES: Final = ("IfNotPresent", "Always", "Never")
 
 
 def shared_by_workspaces(c: Any) -> dict[str, Any]:
@@ -26,6 +27,7 @@ def shared_by_workspaces(c: Any) -> dict[str, Any]:
         "tolerations": [dict(one) for one in _listed(c, "tolerations") if isinstance(one, Mapping)],
         "nodeSelector": _selector(c),
         "images": [*dict.fromkeys(images)],
+        "pullPolicy": policy if (policy := _last(c, "image_pull_policy")) in _POLICIES else None,
     }
     return {key: value for key, value in found.items() if value}
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from hub_ext.names import object_name
 
 from .pods import ANNOTATION_NODE, MAIN, TOOL, build_pull_labels
-from .settings import VISIBLE_DEVICES, Limits, Pods
+from .settings import VISIBLE_DEVICES, Pods, Settings
 from .wants import Want
 
 _FOLDER: Final = "/.gpu-workspaces-prepull"
@@ -36,12 +36,12 @@ def build_pull_pod(
     want: Want,
     node: str,
     *,
-    pods: Pods,
-    limits: Limits,
+    settings: Settings,
     tolerations: Sequence[dict[str, Any]] = (),
     pools: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Build the pod. It fits the `restricted` pod-security level and asks for no GPU."""
+    pods = settings.pods
     mount = {"name": TOOL, "mountPath": _FOLDER}
     container = {"securityContext": _security(pods), "resources": {"requests": _REQUESTS, "limits": _LIMITS}}
     environment = {**pods.environment, VISIBLE_DEVICES: "void"}
@@ -57,7 +57,7 @@ def build_pull_pod(
         **container,
         "name": MAIN,
         "image": want.image,
-        "imagePullPolicy": "Always" if want.moves else "IfNotPresent",
+        "imagePullPolicy": settings.shared.pull_policy or ("Always" if want.moves else "IfNotPresent"),
         "command": [_PROGRAM],
         "workingDir": "/",
         "env": [{"name": name, "value": value} for name, value in environment.items()],
@@ -65,7 +65,7 @@ def build_pull_pod(
     }
     spec: dict[str, Any] = {
         "restartPolicy": "Never",
-        "activeDeadlineSeconds": max(1, int(limits.timeout.total_seconds())),
+        "activeDeadlineSeconds": max(1, int(settings.limits.timeout.total_seconds())),
         "terminationGracePeriodSeconds": 1,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,

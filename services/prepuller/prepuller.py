@@ -192,8 +192,7 @@ class Prepuller:
         return build_pull_pod(
             fetch.want,
             fetch.node,
-            pods=self._pods,
-            limits=self._limits,
+            settings=self.judge.settings,
             tolerations=tolerations_for(moment.picture.desired, fetch.pools),
             pools=fetch.pools,
         )

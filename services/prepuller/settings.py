@@ -197,6 +197,10 @@ class Shared(Model):
     """Taints that they tolerate (`scheduling.userPods.tolerations`, `singleuser.extraTolerations`)."""
     node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     """Nodes that they are kept to (`singleuser.nodeSelector`); of equal keys the pool's counts."""
+    pull_policy: Literal["IfNotPresent", "Always", "Never"] | None = None
+    """When their images are fetched (`singleuser.image.pullPolicy`). Pulls then do the same; left out, a tag
+    is asked for anew and a digest is not. With Never, images that nodes were given by other means are only
+    looked for."""
     images: tuple[ImageRef, ...] = ()
     """Images of init containers and sidecars (`singleuser.initContainers`, `singleuser.extraContainers`)."""
 

@@ -89,9 +89,7 @@ def measure_plan(args: argparse.Namespace) -> Figures:
     first = time.process_time() - begun
     for number, (want, node) in enumerate(moment.picture.layout.places):
         if number % 2:
-            pod = build_pull_pod(
-                moment.picture.desired.wants[want], node, pods=settings.pods, limits=settings.limits
-            )
+            pod = build_pull_pod(moment.picture.desired.wants[want], node, settings=settings)
             store.put(Kind.PODS, _ended(pod, number, node, now), now)
     times = []
     for _ in range(5):

@@ -11,7 +11,7 @@ from services.prepuller.facts import canonical, read_machine
 from services.prepuller.manifest import build_pull_pod
 from services.prepuller.places import lay_out, tolerations_for
 from services.prepuller.reasons import Hold
-from services.prepuller.settings import Limits, Pods, Settings
+from services.prepuller.settings import Settings
 from services.prepuller.wants import Tier, desire
 from tests.unit.prepuller import world
 
@@ -87,7 +87,7 @@ def test_taints_that_admission_tolerates_for_workspaces_are_tolerated_by_pulls()
     tolerations = tolerations_for(desired_of(catalog), ["gpu"])
     assert tolerations == [{"key": world.GPU, "operator": "Exists"}]
     pod = build_pull_pod(
-        fetch.want, fetch.node, pods=Pods(), limits=Limits(), tolerations=tolerations, pools=fetch.pools
+        fetch.want, fetch.node, settings=Settings(), tolerations=tolerations, pools=fetch.pools
     )
     asked = [one["resources"] for one in pod["spec"]["containers"] + pod["spec"]["initContainers"]]
     assert all(set(amounts) == {"cpu", "memory"} for one in asked for amounts in one.values())

@@ -11,7 +11,7 @@ from hub_ext.cluster.events import Event, read_event
 from services.prepuller.manifest import build_pull_pod, pod_name
 from services.prepuller.pods import Step, read_pull_pod
 from services.prepuller.reasons import Reason
-from services.prepuller.settings import Limits, Pods
+from services.prepuller.settings import Settings
 from services.prepuller.wants import make_want
 from tests.unit.prepuller import world
 
@@ -19,7 +19,7 @@ WANT = make_want(world.ref("torch"), ["regcred"], "nvidia", ["amd64"])
 
 
 def built(**more: Any) -> dict[str, Any]:
-    return build_pull_pod(WANT, "gpu-1", pods=Pods(), limits=Limits(), **more)
+    return build_pull_pod(WANT, "gpu-1", settings=Settings(), **more)
 
 
 def made(
@@ -114,9 +114,19 @@ def test_containers_fit_the_restricted_level(part: str) -> None:
 
 
 def test_a_moving_tag_is_asked_for_again_and_a_digest_is_not() -> None:
-    tag = build_pull_pod(make_want("r.example.org/x:1"), "n", pods=Pods(), limits=Limits())
+    tag = build_pull_pod(make_want("r.example.org/x:1"), "n", settings=Settings())
     assert tag["spec"]["containers"][0]["imagePullPolicy"] == "Always"
     assert built()["spec"]["containers"][0]["imagePullPolicy"] == "IfNotPresent"
+
+
+def test_pulls_do_what_the_hub_says_of_all_workspaces() -> None:
+    """Nodes without a way to a registry were given their images by other means."""
+    assert (
+        build_pull_pod(WANT, "n", settings=world.settings(shared={"pullPolicy": "Never"}))["spec"][
+            "containers"
+        ][0]["imagePullPolicy"]
+        == "Never"
+    )
 
 
 def test_names_differ_by_image_credentials_and_node() -> None:

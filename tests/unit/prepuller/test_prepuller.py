@@ -425,10 +425,10 @@ async def test_a_new_day_retires_versions() -> None:
 
 def _pin(bench: Bench, image: str) -> dict[str, Any]:
     from services.prepuller.manifest import build_pull_pod
-    from services.prepuller.settings import Limits, Pods
+    from services.prepuller.settings import Settings
     from services.prepuller.wants import make_want
 
-    pod = build_pull_pod(make_want(image), "n0", pods=Pods(), limits=Limits())
+    pod = build_pull_pod(make_want(image), "n0", settings=Settings())
     ended = {"exitCode": 0, "finishedAt": bench.now.isoformat()}
     pod["status"] = {
         "phase": "Succeeded",

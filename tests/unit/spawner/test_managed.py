@@ -94,6 +94,7 @@ def test_a_prepuller_is_told_what_the_hub_gives_all_workspaces():
     c.KubeSpawner.tolerations = [TAINT]
     c.KubeSpawner.node_selector = {"purpose": "any"}
     c.WorkspaceSpawner.node_selector = {"purpose": "user"}
+    c.KubeSpawner.image_pull_policy = "Never"
     c.KubeSpawner.init_containers = [{"name": "block", "image": "quay.io/jupyterhub/k8s-network-tools:4.4.0"}]
     c.KubeSpawner.extra_containers = [
         {"name": "own", "image": "example.com/{username}:1"},
@@ -106,6 +107,7 @@ def test_a_prepuller_is_told_what_the_hub_gives_all_workspaces():
             "tolerations": [TAINT],
             "nodeSelector": {"purpose": "user"},
             "images": ["quay.io/jupyterhub/k8s-network-tools:4.4.0"],
+            "pullPolicy": "Never",
         },
     }
 
@@ -114,6 +116,7 @@ def test_what_is_not_set_plainly_is_not_told():
     c = Config()
     c.KubeSpawner.tolerations.append(TAINT)  # to what the class has, which the configuration does not know
     c.KubeSpawner.node_selector = None
+    c.KubeSpawner.image_pull_policy = ["odd"]
     c.KubeSpawner.init_containers = [None, {"name": "no image"}]
     assert told(c) == {"shared": {}}
 

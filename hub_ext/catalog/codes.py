@@ -142,10 +142,12 @@ class Code(StrEnum):
     TOKEN_MOUNTED = "token-mounted"  # noqa: S105 - the name of a code
     LABEL_RESERVED = "label-reserved"
     SECRET_IN_ENVIRONMENT = "secret-in-environment"  # noqa: S105 - the name of a code
+    ENVIRONMENT_RESERVED = "environment-reserved"
     ACCESS_EMPTY = "access-empty"
     ACCESS_IMPLICIT = "access-implicit"
     CURRENCIES_DIFFER = "currencies-differ"
     TEAM_EMPTY = "team-empty"
+    TEAM_NAMESPACE_RESERVED = "team-namespace-reserved"
     QUOTA_GAP = "quota-gap"
     QUOTA_IDLE = "quota-idle"
     QUOTA_TOO_SMALL = "quota-too-small"
@@ -302,10 +304,12 @@ RULES: dict[Code, Rule] = {
     Code.SECRET_IN_ENVIRONMENT: Rule(
         W, "A variable looks like a secret; everybody who may see the pod can read it."
     ),
+    Code.ENVIRONMENT_RESERVED: Rule(E, "A variable by which a workspace knows its hub, or proves who it is."),
     Code.ACCESS_EMPTY: Rule(E, "Access names nobody."),
     Code.ACCESS_IMPLICIT: Rule(W, "A GPU profile says nothing about access and is open to everyone."),
     Code.CURRENCIES_DIFFER: Rule(W, "Prices are in different currencies and cannot be added up."),
     Code.TEAM_EMPTY: Rule(W, "A team has neither groups nor users."),
+    Code.TEAM_NAMESPACE_RESERVED: Rule(E, "Workspaces of a team would be where the cluster's own pods are."),
     Code.QUOTA_GAP: Rule(W, "A quota bounds some of the GPUs that may be started under it, but not all."),
     Code.QUOTA_IDLE: Rule(W, "A quota bounds a resource that no pool offers."),
     Code.QUOTA_TOO_SMALL: Rule(W, "A quota is smaller than a profile that may be started under it."),

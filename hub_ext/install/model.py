@@ -9,13 +9,14 @@ import re
 from collections.abc import Iterable
 from enum import StrEnum
 from ipaddress import ip_network
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from ..catalog.base import Memory, Model, Name, ObjectName, Text
 from ..catalog.images import ImageRef
 from ..catalog.model import Catalog
+from ..catalog.rules.teams import is_clusters_own
 from ..errors import BadValueError
 from ..render.rights import PREFIX, PULLS, RUNS, Places
 from .network import HUB, SERVICE_PORT
@@ -104,6 +105,23 @@ class Installation(Description):
 
     team_namespaces: tuple[Name, ...] = ()
     """Namespaces that the catalog gives to teams."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        """Runs and pulls have policies for all pods around them: nothing else can be there."""
+        others = {self.hub_namespace, *self.team_namespaces, *filter(None, (self.monitoring_namespace,))}
+        for field, name in (("jobsNamespace", self.jobs_namespace), ("pullsNamespace", self.pulls_namespace)):
+            if name in others or is_clusters_own(name):
+                raise BadValueError(
+                    f"{field}: {name} is a namespace with pods of another kind",
+                    help="Give runs and pulls a namespace each that is theirs alone.",
+                )
+        if self.jobs_namespace == self.pulls_namespace or is_clusters_own(self.hub_namespace):
+            raise BadValueError(
+                "hub, runs and pulls share a namespace with each other, or with the cluster's own pods",
+                help="Give each a namespace of its own.",
+            )
+        return self
 
     @classmethod
     def of(cls, description: Description, catalog: Catalog) -> Installation:

@@ -49,6 +49,7 @@ ALL: Final[tuple[Callable[[Context], Iterator[Problem]], ...]] = (
     policy.check_open,
     policy.check_prices,
     teams.check_members,
+    teams.check_namespaces,
     teams.check_quotas,
 )
 

@@ -23,6 +23,11 @@ _CHART_LABELS: Final = {
     *(f"app.kubernetes.io/{name}" for name in ("name", "instance", "component", "managed-by")),
 }
 """What Zero to JupyterHub (charts 3 and 4) and KubeSpawner put on user pods."""
+_HUB: Final = re.compile(
+    r"JPY_API_TOKEN|JUPYTERHUB_(?:ACTIVITY_URL|ADMIN_ACCESS|API_TOKEN|API_URL|BASE_URL|CLIENT_ID|HOST"
+    r"|OAUTH_.*|PUBLIC_.*|SERVER_NAME|SERVICE_PREFIX|SERVICE_URL|SSL_.*|USER)"
+)
+"""What `Spawner.get_env` tells a server about its hub and its user."""
 VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
 _SECRET: Final = re.compile(r"TOKEN|SECRET|PASSW(?:OR)?D|API_?KEY|ACCESS_?KEY|CREDENTIAL|PRIVATE_?KEY", re.I)
 _NOT_SECRET: Final = re.compile(r"|/.*|[a-z][a-z0-9+.-]*://[^@]*|true|false|[0-9]{1,6}", re.I)
@@ -115,6 +120,13 @@ def check_environment(context: Context) -> Iterator[Problem]:
                     message=f"{VISIBLE_DEVICES} opens GPUs that were not asked for",
                     loc=(*loc, name),
                     help="Remove it: the device plugin sets it, and workspaces without GPU get void.",
+                )
+            elif _HUB.fullmatch(name):
+                yield Problem(
+                    code=Code.ENVIRONMENT_RESERVED,
+                    message=f"{name} is the hub's to say: a workspace knows by it whose it is",
+                    loc=(*loc, name),
+                    help="Remove it; the hub sets what workspaces need to know of it.",
                 )
             elif _SECRET.search(name) and not _NOT_SECRET.fullmatch(value):
                 yield Problem(

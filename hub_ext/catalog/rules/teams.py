@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Final
 
 from ...gpu.mig import is_mig_profile
 from ..codes import Code
@@ -29,6 +30,28 @@ def check_members(context: Context) -> Iterator[Problem]:
                 message=f"nobody is in {name!r}",
                 loc=("teams", name),
                 help="Name groups of the hub, or users.",
+            )
+
+
+RESERVED: Final = frozenset({"default", "gpu-operator", "kueue-system"})
+"""Namespaces of Kubernetes and of operators that work with this bundle; beside them, all of `kube-…`."""
+
+
+def is_clusters_own(namespace: str) -> bool:
+    """Say whether pods of the cluster itself are in a namespace."""
+    return namespace in RESERVED or namespace.startswith("kube-")
+
+
+def check_namespaces(context: Context) -> Iterator[Problem]:
+    """A hub may delete pods and claims in namespaces of teams."""
+    for name, team in context.written.teams.items():
+        namespace = team.namespace or ""
+        if is_clusters_own(namespace):
+            yield Problem(
+                code=Code.TEAM_NAMESPACE_RESERVED,
+                message=f"{namespace} is the cluster's own; the hub would have rights over its pods and volumes",
+                loc=("teams", name, "namespace"),
+                help=f"Write a namespace that is the team's alone, such as ws-{name}.",
             )
 
 

@@ -124,6 +124,23 @@ def test_what_is_no_path_is_refused(url):
         described(baseUrl=url)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"jobsNamespace": "jupyterhub"},
+        {"jobsNamespace": "ws-nlp"},
+        {"pullsNamespace": "monitoring"},
+        {"pullsNamespace": "kube-system"},
+        {"jobsNamespace": "all", "pullsNamespace": "all"},
+        {"hubNamespace": "default"},
+    ],
+    ids=str,
+)
+def test_what_is_to_be_apart_has_namespaces_of_its_own(changes):
+    with pytest.raises(ValidationError, match="namespace"):
+        described(**changes)
+
+
 @pytest.mark.parametrize("network", ["10.0.0.1/8", "kube", "300.0.0.0/8", "", "0.0.0.0/33"])
 def test_what_is_no_network_is_refused(network):
     for changes in ({"apiServer": {"addresses": [network]}}, {"nameServers": [network]}):

@@ -49,7 +49,7 @@ def check_namespaces(context: Context) -> Iterator[Problem]:
         if is_clusters_own(namespace):
             yield Problem(
                 code=Code.TEAM_NAMESPACE_RESERVED,
-                message=f"{namespace} is the cluster's own; the hub would have rights over its pods and volumes",
+                message=f"{namespace} is the cluster's own; the hub would have rights over what runs there",
                 loc=("teams", name, "namespace"),
                 help=f"Write a namespace that is the team's alone, such as ws-{name}.",
             )

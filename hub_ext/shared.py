@@ -5,7 +5,7 @@ Pure: no clock, no network.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from .errors import NameRuleError
@@ -19,11 +19,11 @@ _POLICIES: Final = ("IfNotPresent", "Always", "Never")
 def shared_by_workspaces(c: Any) -> dict[str, Any]:
     """Read it off a configuration, in the words of the prepuller's settings (`shared`).
 
-    What is set by a function, or added to a default that nobody knows here, is left out.
+    What is set by a function is left out. KubeSpawner's own defaults of lists and mappings are empty.
     """
     images = [*_images(c, "init_containers"), *_images(c, "extra_containers")]
     found = {
-        "pullSecrets": [*_names(_last(c, "image_pull_secrets"))],
+        "pullSecrets": [*_names(_listed(c, "image_pull_secrets"))],
         "tolerations": [dict(one) for one in _listed(c, "tolerations") if isinstance(one, Mapping)],
         "nodeSelector": _selector(c),
         "images": [*dict.fromkeys(images)],
@@ -43,17 +43,21 @@ def _last(c: Any, trait: str) -> Any:
 
 def _listed(c: Any, trait: str) -> list[Any]:
     found = _last(c, trait)
+    if hasattr(found, "get_value"):
+        found = found.get_value([])  # what `append` and the like leave in a configuration
     return [*found] if isinstance(found, list | tuple) else []
 
 
 def _selector(c: Any) -> dict[str, str]:
     found = _last(c, "node_selector")
+    if hasattr(found, "get_value"):
+        found = found.get_value({})
     return dict(found) if isinstance(found, Mapping) else {}
 
 
-def _names(secrets: Any) -> Iterator[str]:
+def _names(secrets: Iterable[Any]) -> Iterator[str]:
     """Give names of secrets, which KubeSpawner takes alone or as `{name: …}`."""
-    for one in secrets if isinstance(secrets, list | tuple) else ():
+    for one in secrets:
         name = one.get("name") if isinstance(one, Mapping) else one
         if isinstance(name, str) and name:
             yield name

@@ -112,9 +112,17 @@ def test_a_prepuller_is_told_what_the_hub_gives_all_workspaces():
     }
 
 
+def test_what_is_added_to_lists_is_told_too():
+    """As the chart adds its block of cloud metadata."""
+    c = Config()
+    c.KubeSpawner.init_containers.append({"name": "block", "image": "quay.io/x/tools:1"})
+    c.KubeSpawner.node_selector.update({"purpose": "user"})
+    assert told(c) == {"shared": {"images": ["quay.io/x/tools:1"], "nodeSelector": {"purpose": "user"}}}
+
+
 def test_what_is_not_set_plainly_is_not_told():
     c = Config()
-    c.KubeSpawner.tolerations.append(TAINT)  # to what the class has, which the configuration does not know
+    c.KubeSpawner.tolerations = None
     c.KubeSpawner.node_selector = None
     c.KubeSpawner.image_pull_policy = ["odd"]
     c.KubeSpawner.init_containers = [None, {"name": "no image"}]

@@ -33,7 +33,7 @@ class StartLog:
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self._records: deque[StartRecord] = deque(maxlen=KEPT)
-        self._usual: dict[tuple[str, str], Usual] = {}
+        self._usual: dict[tuple[str, str], dict[str, Usual]] = {}
         if path is not None and path.exists():
             with path.open(encoding="utf-8") as lines:
                 self._records.extend(read_records(lines, name=str(path)))
@@ -70,12 +70,12 @@ class StartLog:
         with path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record.as_dict(), ensure_ascii=False) + "\n")
 
-    def usual(self, *, profile: str, pool: str) -> Usual:
-        """Say what starts of this kind usually take; a page asks it of each profile."""
-        kind = (profile, pool)
-        if kind not in self._usual:
-            self._usual[kind] = usual(self._records, profile=profile, pool=pool)
-        return self._usual[kind]
+    def usual(self, *, profile: str, pool: str, image: str = "") -> Usual:
+        """Say what starts of this kind usually take, perhaps with one image; a page asks it of each one."""
+        known = self._usual.setdefault((profile, pool), {})
+        if image not in known:
+            known[image] = usual(self._records, profile=profile, pool=pool, image=image)
+        return known[image]
 
 
 def read_records(lines: Iterable[str], *, name: str) -> Iterator[StartRecord]:

@@ -37,6 +37,7 @@ from .hub_errors import LinkOnly, without_false_alarms
 from .patience import Patience
 from .quota.demand import asked_by
 from .quota.policy import with_fits
+from .quota.verdicts import Reason
 from .quota.verdicts import Refusal as QuotaRefusal
 from .render.pod import apply, build_fragment
 from .selection import Refusal, Selection, select
@@ -204,7 +205,9 @@ class WorkspaceSpawner(HomeSpawner):
         workspace, weights = selection.workspace, self._cluster.rules.weights
         visit = replace(await self._visit(self.name), other_answers=False)
         found = entries_for(self._catalog, visit).entries
-        fits = what_fits(found, profile=workspace.profile.name, asked=asked_by(workspace, weights))
+        short = refusal.shortages if refusal.reason is Reason.NAMESPACE_QUOTA else ()
+        asked = asked_by(workspace, weights)
+        fits = what_fits(found, profile=workspace.profile.name, asked=asked, short=short)
         return with_fits(refusal, fits)
 
     async def _place(self, selection: Selection) -> None:

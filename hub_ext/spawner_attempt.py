@@ -141,6 +141,11 @@ class AttemptSpawner(ClusterSpawner):
         begun.home_zones = self._zones_of_home(selection.workspace, self.namespace)
         self._attempt.begin(begun)
 
+    async def _helped(self, problem: QuotaRefusal) -> QuotaRefusal:
+        if self.selection is None or self._attempt is None or self._attempt.start is None:
+            return problem
+        return await self._with_fits(problem, self.selection) if problem.shortages else problem
+
     async def _with_fits(self, refusal: QuotaRefusal, selection: Selection) -> QuotaRefusal:
         """Say what would fit instead."""
         raise NotImplementedError

@@ -71,7 +71,7 @@ class RequestSpawner(KubeSpawner):
             if self._attempt is not None:
                 self._attempt.note(problem)
             if not problem.retry:
-                raise self._refuse_by_api(problem)
+                raise self._refuse_by_api(await self._helped(problem))
             if problem.reason is Reason.NAME_TAKEN:
                 await self.stop(now=True)
             return False
@@ -106,7 +106,7 @@ class RequestSpawner(KubeSpawner):
         if problem is not None and not problem.retry and problem.reason is not Reason.INVALID_POD:
             if self._attempt is not None:
                 self._attempt.note(problem)
-            raise self._refuse_by_api(problem)
+            raise self._refuse_by_api(await self._helped(problem))
         try:
             return bool(await super()._make_create_pvc_request(pvc, request_timeout))
         except ApiException as error:
@@ -157,6 +157,10 @@ class RequestSpawner(KubeSpawner):
     @property
     def _asked_profile(self) -> str:
         """Name of the catalog that is asked for; empty for one that is not there."""
+        raise NotImplementedError
+
+    async def _helped(self, problem: QuotaRefusal) -> QuotaRefusal:
+        """Add to a refusal what would fit instead, if anything would."""
         raise NotImplementedError
 
     def _refuse(self, refusal: Refusal) -> web.HTTPError:

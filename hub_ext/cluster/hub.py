@@ -171,7 +171,9 @@ class Start:
         self._requested = requested
         before = cluster.watch.pod(namespace, name)
         self._not_mine = before.uid if before else ""
-        self._usual = cluster.starts.usual(profile=workspace.profile.name, pool=workspace.pool_name)
+        self._usual = cluster.starts.usual(
+            profile=workspace.profile.name, pool=workspace.pool_name, image=workspace.image_key
+        )
         self._milestones: Milestones | None = None
         self._last: Pod | None = None
         self._over = False

@@ -16,7 +16,7 @@ from ..catalog.compose import Workspace
 from ..catalog.model import Catalog
 from ..quota.arithmetic import Resources
 from ..quota.demand import Weights, asked_by
-from ..quota.namespace import expect
+from ..quota.namespace import charge, expect
 from ..quota.policy import Limit, Room, check, limits_for, room
 from ..quota.texts import room as room_text
 from ..quota.usage import Usage
@@ -119,11 +119,20 @@ def _warning(workspace: Workspace, asked: Resources, view: View) -> str:
 
 
 def _foreseen(workspace: Workspace, asked: Resources, view: View) -> Refusal | None:
-    quotas = view.snapshot.quotas_of(view.namespace) if view.namespace else None
-    if not quotas:
+    if not view.namespace:
         return None
-    spec = {"containers": [{"name": "notebook", "resources": _resources(workspace, asked)}]}
-    return expect(spec, quotas, view.snapshot.limit_ranges_of(view.namespace))
+    quotas = view.snapshot.quotas_of(view.namespace) or ()
+    ranges = view.snapshot.limit_ranges_of(view.namespace)
+    return expect(_spec(workspace, asked), quotas, ranges) if quotas or ranges else None
+
+
+def charged(workspace: Workspace, asked: Resources) -> Resources:
+    """Say what a workspace adds to quotas of its namespace, under all the keys that they may use."""
+    return charge(_spec(workspace, asked))
+
+
+def _spec(workspace: Workspace, asked: Resources) -> dict[str, Any]:
+    return {"containers": [{"name": "notebook", "resources": _resources(workspace, asked)}]}
 
 
 def _resources(workspace: Workspace, asked: Resources) -> Mapping[str, Mapping[str, str]]:

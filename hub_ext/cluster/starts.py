@@ -188,8 +188,11 @@ def _spread(values: Iterable[float]) -> tuple[float, float]:
     return percentile(ordered, 0.5, of=number) or 0.0, percentile(ordered, 0.95, of=number) or 0.0
 
 
-def usual(records: Iterable[StartRecord], *, profile: str, pool: str) -> Usual:
-    """Say what is usual for a kind of start; nothing is while fewer than three were seen."""
+def usual(records: Iterable[StartRecord], *, profile: str, pool: str, image: str = "") -> Usual:
+    """Say what is usual for a kind of start; nothing is while fewer than three were seen.
+
+    What is fetched differs from image to image: one that is named counts alone.
+    """
     started = [
         one
         for one in records
@@ -204,8 +207,13 @@ def usual(records: Iterable[StartRecord], *, profile: str, pool: str) -> Usual:
             return None
         return timedelta(seconds=percentile(times, 0.5, of=len(times)) or 0.0)
 
+    def was_fetched(one: StartRecord) -> bool:
+        return one.warm is False and image in {"", one.image}
+
+    sizes = [one.pull_bytes for one in started if image and was_fetched(one) and one.pull_bytes]
     return Usual(
-        pull=typical(lambda one: one.warm is False, lambda one: one.phases.get(Phase.PULL.value, 0.0)),
+        pull=typical(was_fetched, lambda one: one.phases.get(Phase.PULL.value, 0.0)),
+        size=sizes[-1] if sizes else None,
         scale_up=typical(
             lambda one: Phase.SCALE_UP.value in one.phases, lambda one: one.phases[Phase.SCALE_UP.value]
         ),

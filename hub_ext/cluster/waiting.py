@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
+from ..units import gib
 from .admission import judge_crash, judge_refused
 from .events import Event
 from .images import HEALS, PULL_STATES, classify, short_name
@@ -139,7 +140,8 @@ def _judge_pull(container: Container, own: Sequence[Event], around: Around) -> W
     took, usual = around.now - last.last, around.usual.pull
     slow = usual is not None and took > usual * _SLOW
     known = f", usually {span(usual)}" if usual else ""
-    what = f" for {span(took)}{known}" + ("; the registry may be slow or not answer" if slow else "")
+    size = inside(gib(around.usual.size)) if around.usual.size else ""
+    what = f"{size} for {span(took)}{known}" + ("; the registry may be slow or not answer" if slow else "")
     return wait(
         WaitReason.PULLING,
         what,

@@ -127,6 +127,9 @@ class Usual:
     """What starts of this kind took lately; None where nothing is known."""
 
     pull: timedelta | None = None
+    """Of the image that is meant, if one is."""
+    size: int | None = None
+    """Bytes of that image as they were fetched last."""
     scale_up: timedelta | None = None
     warm: timedelta | None = None
     """From the request to the answer where the image was there, without waiting for a turn or for a node."""

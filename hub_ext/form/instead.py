@@ -10,20 +10,37 @@ from dataclasses import replace
 from typing import Final
 
 from ..cluster.capacity import Supply
+from ..cluster.offer import charged
 from ..quota.arithmetic import GPU_EQUIVALENTS, MEMORY, Resources
 from ..quota.policy import with_fits
+from ..quota.verdicts import Shortage
 from .entry import Entry
 
 _HOPELESS: Final = frozenset({Supply.NO_NODE, Supply.NO_SCALE_UP, Supply.NOT_OFFERED})
 """What may be started and would find no node is no help."""
 
 
-def what_fits(entries: Iterable[Entry], *, profile: str, asked: Resources) -> tuple[str, ...]:
+def what_fits(
+    entries: Iterable[Entry], *, profile: str, asked: Resources, short: Sequence[Shortage] = ()
+) -> tuple[str, ...]:
     """Name what may be started now instead of a profile, as it is filled in: the largest first.
 
     Nothing that is worth more GPUs than what was asked: who picks a notebook does not want a card.
+
+    Parameters
+    ----------
+    short
+        What a quota of the namespace leaves; the hub may not see that quota itself.
     """
-    return _named(_ranked(entries), profile, asked)
+    return _named((entry for entry in _ranked(entries) if _goes_into(entry, short)), profile, asked)
+
+
+def _goes_into(entry: Entry, short: Sequence[Shortage]) -> bool:
+    if not short or entry.room.offer is None:
+        return not short
+    needed = charged(entry.workspace, entry.room.offer.asked)
+    unlimited = {one.resource for one in short if one.resource.startswith("limits.")} - set(needed)
+    return not unlimited and all(needed[one.resource] <= one.left for one in short)
 
 
 def with_alternatives(entries: Iterable[Entry]) -> tuple[Entry, ...]:

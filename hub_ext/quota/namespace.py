@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from ..errors import Finding, Severity
 from ..gpu.resources import is_accelerator
-from . import texts, words
+from . import ranges, texts, words
 from .arithmetic import Resources, container_request, pod_request, read_amount
 from .policy import short_of
 from .verdicts import Fault, Reason, Refusal, Scope
@@ -162,7 +162,14 @@ def expect(
     spec: Mapping[str, Any], quotas: Iterable[ResourceQuota], limit_ranges: Iterable[Mapping[str, Any]] = ()
 ) -> Refusal | None:
     """Say what the API server would answer to a pod, judged by what is known; None if it would create it."""
-    completed = with_defaults(spec, limit_ranges)
+    known = tuple(limit_ranges)
+    completed = with_defaults(spec, known)
+    if outside := ranges.foreseen(completed, known):
+        return Refusal(
+            reason=Reason.LIMIT_RANGE,
+            text=texts.refused(Reason.LIMIT_RANGE, outside),
+            fault=Fault.ADMIN,
+        )
     for quota in quotas:
         if not applies(quota, completed):
             continue

@@ -1,4 +1,4 @@
-"""What a LimitRange of a namespace does not permit, in words.
+"""What a LimitRange of a namespace does not permit, in words: as the API server says it, and before it does.
 
 Source: Kubernetes 1.36 `plugin/pkg/admission/limitranger` (`minConstraint`, `maxConstraint`,
 `maxRequestConstraint`, `limitRequestRatioConstraint`).
@@ -9,7 +9,8 @@ Pure: no clock, no network.
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
 from .arithmetic import read_amount
 from .words import amount, figure, named
@@ -36,6 +37,44 @@ def in_words(message: str) -> str:
     """
     found = [*(_size(match) for match in SIZE.finditer(message)), *map(_ratio, RATIO.finditer(message))]
     return "; ".join(dict.fromkeys(found))
+
+
+def foreseen(spec: Mapping[str, Any], limit_ranges: Iterable[Mapping[str, Any]]) -> str:
+    """Say in the same words which sizes of a pod are not permitted; empty for none.
+
+    `spec` has the defaults of the ranges already. What is not stated at all is left to the API server.
+
+    Raises
+    ------
+    QuantityError
+        A size is not a quantity.
+    """
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    items = (item for one in limit_ranges for item in (one.get("spec") or {}).get("limits") or ())
+    found = (
+        text
+        for item in items
+        if item.get("type") == "Container"
+        for container in containers
+        for text in _outside(container.get("resources") or {}, item)
+    )
+    return "; ".join(dict.fromkeys(found))
+
+
+def _outside(resources: Mapping[str, Any], item: Mapping[str, Any]) -> Iterator[str]:
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    for name, most in (item.get("max") or {}).items():
+        has, bound = limits.get(name), read_amount(name, most)
+        if has is not None and read_amount(name, has) > bound:
+            yield _worded("at most", name, bound, read_amount(name, has))
+    for name, least in (item.get("min") or {}).items():
+        has, bound = requests.get(name), read_amount(name, least)
+        if has is not None and read_amount(name, has) < bound:
+            yield _worded("at least", name, bound, read_amount(name, has))
+
+
+def _worded(side: str, name: str, bound: int, has: int) -> str:
+    return f"{side} {amount(name, bound)}{_OF['Container']}, and it has {figure(name, has)}"
 
 
 def _size(match: re.Match[str]) -> str:

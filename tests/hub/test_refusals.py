@@ -6,6 +6,7 @@ import html
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -18,15 +19,24 @@ FAILURE_LIMIT = 3
 """Of the shared hub: it exits at the third failure in a row."""
 
 
+@contextmanager
+def full(cluster: KubeCluster, namespace: str, resource: str) -> Iterator[None]:
+    """Let the namespace have nothing of a resource."""
+    place = {"name": "nothing", "namespace": namespace}
+    spec = {"hard": {resource: "0"}}
+    cluster.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": place, "spec": spec})
+    cluster.wait_for("resourcequota/nothing", "jsonpath={.status.hard}", namespace=namespace)
+    try:
+        yield
+    finally:
+        cluster.kubectl("delete", "resourcequota", "nothing", f"--namespace={namespace}", "--wait")
+
+
 @pytest.fixture
 def full_namespace(cluster: KubeCluster, hub_namespace: str) -> Iterator[None]:
     """The namespace allows no pod at all."""
-    place = {"name": "nothing", "namespace": hub_namespace}
-    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": place, "spec": {"hard": {"pods": "0"}}}
-    cluster.apply(quota)
-    cluster.wait_for("resourcequota/nothing", "jsonpath={.status.hard.pods}=0", namespace=hub_namespace)
-    yield
-    cluster.kubectl("delete", "resourcequota", "nothing", f"--namespace={hub_namespace}", "--wait")
+    with full(cluster, hub_namespace, "pods"):
+        yield
 
 
 @pytest.fixture
@@ -179,6 +189,17 @@ def test_refusals_in_a_row_leave_the_hub_up(hub: Hub, outsider: str) -> None:
     assert "consecutive spawns failed" not in hub.log
     assert "Aborting due to" not in hub.log
     hub.check()
+
+
+def test_what_a_quota_leaves_that_the_hub_may_not_see_is_named_instead(
+    hub: Hub, cluster: KubeCluster, hub_namespace: str, member: str
+) -> None:
+    with full(cluster, hub_namespace, "requests.nvidia.com/gpu"):
+        answer = hub.start_server(member, {"profile": "full"})
+    assert answer.json()["message"] == (
+        "This workspace needs 1 GPU, but the namespace may have no GPUs at the same time. "
+        "What would fit now: Notebook."
+    )
 
 
 @pytest.mark.usefixtures("full_namespace")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -294,6 +295,19 @@ def test_usual_needs_some_starts_and_only_cold_ones_for_a_pull() -> None:
     assert known.pull == timedelta(seconds=50)
     assert known.scale_up is None
     assert usual(few * 2, profile="cpu", pool="h200").pull is None
+
+
+def test_each_image_has_its_own_size_and_time() -> None:
+    def fetched(image: str, size: int | None, pull: float) -> StartRecord:
+        return replace(a_record(60, pull=pull), image=image, pull_bytes=size)
+
+    records = [fetched("torch", size, 40) for size in (7, 8, None)] + [fetched("jax", 9, 90)] * 3
+    torch, jax, other = (
+        usual(records, profile="gpu", pool="h200", image=image) for image in ("torch", "jax", "other")
+    )
+    assert (torch.size, jax.size, other.size) == (8, 9, None)
+    assert (torch.pull, jax.pull, other.pull) == (timedelta(seconds=40), timedelta(seconds=90), None)
+    assert usual(records, profile="gpu", pool="h200").size is None
 
 
 def test_a_record_is_a_line_and_back() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -534,6 +535,10 @@ def test_a_registry_that_hangs_is_told_by_the_time_it_takes() -> None:
     slow = told(waiting_pod("ContainerCreating"), pulling, seconds=130, usual=usual)
     assert quick.text == "Fetching the software of the workspace for 2 min, usually 40 s."
     assert slow.text.endswith("usually 40 s; the registry may be slow or not answer.")
+    large = told(
+        waiting_pod("ContainerCreating"), pulling, seconds=100, usual=replace(usual, size=12 * 2**30)
+    )
+    assert large.text == "Fetching the software of the workspace (12 GiB) for 2 min, usually 40 s."
     assert not slow.fatal
     assert slow.data["slow"] is True
 

@@ -15,7 +15,7 @@ from hub_ext.quota.arithmetic import Amount, Resources
 from hub_ext.quota.demand import asked_by, weights_of
 from hub_ext.quota.policy import Limit, check, room
 from hub_ext.quota.usage import Usage
-from hub_ext.quota.verdicts import Scope
+from hub_ext.quota.verdicts import Scope, Shortage
 from tests.fakes.workspaces import ADA, TODAY, workspaces
 
 WEIGHTS = weights_of(workspaces())
@@ -61,3 +61,20 @@ def test_where_nothing_fits_advice_takes_the_place_of_names() -> None:
 def test_who_asks_for_no_gpu_is_named_none(profile: str, asked: dict[str, int]) -> None:
     names = what_fits(entries({}).entries, profile=profile, asked=Resources(asked))
     assert names == (() if profile == "cpu" else ("Notebook",))
+
+
+@pytest.mark.parametrize(
+    ("resource", "limit", "fits"),
+    [
+        ("requests.nvidia.com/gpu", 0, ("Shared GPU", "GPU slice", "Notebook")),
+        ("requests.nvidia.com/gpu.shared", 0, ("GPU slice", "Notebook")),
+        ("limits.cpu", 3999, ("Shared GPU", "Notebook")),
+        ("pods", 0, ()),
+    ],
+)
+def test_what_a_quota_of_the_namespace_leaves_counts_though_the_hub_does_not_see_it(
+    resource: str, limit: int, fits: tuple[str, ...]
+) -> None:
+    short = Shortage(resource=resource, asked=limit + 1, used=0, limit=limit)
+    asked = Resources({"gpuEquivalents": 1, "memory": 2**36})
+    assert what_fits(entries({}).entries, profile="full", asked=asked, short=[short]) == fits

@@ -210,3 +210,20 @@ def test_defaults_complete_a_copy() -> None:
     assert completed["limits"] == {"cpu": "2", "memory": "2Gi"}
     assert completed["requests"] == {"cpu": "1", "memory": "2Gi"}
     assert before == spec({"memory": "2Gi"}, {})
+
+
+@pytest.mark.parametrize(
+    ("limits", "text"),
+    [
+        ({"max": {GPU: "1"}}, "at most 1 GPU per container, and it has 2"),
+        ({"max": {GPU: "2", "memory": "8Gi"}}, "at most 8 GiB of memory per container, and it has 16 GiB"),
+        ({"min": {"cpu": "2"}}, "at least 2 CPU cores per container, and it has 1"),
+        ({"max": {GPU: "2"}, "min": {"cpu": "500m"}}, ""),
+        ({"max": {"ephemeral-storage": "1Gi"}}, ""),
+    ],
+)
+def test_sizes_that_a_limit_range_does_not_permit_are_foreseen(limits: dict[str, Any], text: str) -> None:
+    pod = spec({GPU: "2", "memory": "16Gi"}, {"cpu": "1", "memory": "1Gi"})
+    refusal = expect(pod, [], [{"spec": {"limits": [{"type": "Container", **limits}]}}])
+    assert (refusal.reason if refusal else None) == (Reason.LIMIT_RANGE if text else None)
+    assert text in (refusal.text if refusal else "")

@@ -27,6 +27,10 @@ TIMEOUT: Final = httpx.Timeout(60.0, connect=10.0)
 TRIES: Final = 4
 ENDED: Final = frozenset({"succeeded", "failed", "canceled"})
 """Phases of a run that does not change any more."""
+MISSING: Final = "source-missing"
+"""The service's word for a source that was not sent yet."""
+AWAY: Final = frozenset({HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT})
+"""What the hub's proxy answers while the service starts again."""
 PAUSE: Final = 1.0
 """Seconds after the first try that nobody answered; twice as long after each further one."""
 
@@ -114,10 +118,12 @@ class Client:
     def upload(self, packed: Packed) -> None:
         """Send a source, unless it is there."""
         path = f"api/snapshots/{packed.sha256}"
-        if self._try("GET", path).status_code == HTTPStatus.OK:
-            return
-        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(packed.size)}
-        self._checked(self._try("PUT", path, content=copy_chunks(packed.file), headers=headers))
+        try:
+            self._ask("GET", path)
+        except RefusedError as error:
+            if error.reason != MISSING:
+                raise
+            self._ask("PUT", path, packed=packed)
 
     def download(self, run: str, name: str, target: Path) -> None:
         """Fetch a result; the file appears only when it is whole."""
@@ -138,15 +144,21 @@ class Client:
         finally:
             part.unlink(missing_ok=True)
 
-    def _ask(self, method: str, path: str, **more: Any) -> httpx.Response:
-        for again in range(TRIES - 1):
+    def _ask(self, method: str, path: str, *, packed: Packed | None = None, **more: Any) -> httpx.Response:
+        for again in range(TRIES):
             try:
-                return self._checked(self._try(method, path, **more))
+                return self._checked(self._try(method, path, packed, **more))
             except UnansweredError:
+                if again + 1 == TRIES:
+                    raise
                 self._sleep(PAUSE * 2**again)
-        return self._checked(self._try(method, path, **more))
+        raise AssertionError("the last try answers or raises")
 
-    def _try(self, method: str, path: str, **more: Any) -> httpx.Response:
+    def _try(self, method: str, path: str, packed: Packed | None, **more: Any) -> httpx.Response:
+        if packed is not None:
+            packed.file.seek(0)
+            headers = {"Content-Type": "application/octet-stream", "Content-Length": str(packed.size)}
+            more |= {"content": copy_chunks(packed.file), "headers": headers}
         try:
             return self._client.request(method, path, **more)
         except httpx.HTTPError as error:
@@ -162,6 +174,8 @@ class Client:
             said = {}
         if isinstance(said, dict) and "message" in said:
             raise RefusedError(said)
+        if answer.status_code in AWAY:
+            raise UnansweredError(answer.reason_phrase, status=answer.status_code)
         raise HandoffError(answer.reason_phrase, status=answer.status_code)
 
 

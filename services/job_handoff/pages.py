@@ -21,11 +21,12 @@ from services.base import Page
 from . import places
 from .api_base import Asked, refused
 from .form import fields_of, request_of
+from .ids import base_id
 from .offers import offers_for
 from .seen import Seen
 from .store import StoreError, refusal
 from .verdicts import RefusalReason, RunRefusedError
-from .view import KINDS, entries_of, row_of, view_of
+from .view import KINDS, Row, entries_of, row_of, view_of
 
 FIELDS = (
     *(
@@ -206,7 +207,22 @@ class One(HandoffPage):
             problem = refusal(error).message
         view = view_of(seen, now, files=files, log=log)
         mine = seen.record.user == self.user
-        self.show("run.html", run=view, mine=mine, key=secrets.token_hex(16), problem=problem)
+        self.show(
+            "run.html",
+            run=view,
+            runs=await self._runs_of(seen) if view.is_schedule else [],
+            mine=mine,
+            key=secrets.token_hex(16),
+            problem=problem,
+        )
+
+    async def _runs_of(self, schedule: Seen) -> list[Row]:
+        """Give the runs that a schedule has made, to its owner."""
+        if schedule.record.user != self.user:
+            return []
+        found, _ = await self.found()
+        own = [one for one in found if base_id(one.record.id) == schedule.record.id != one.record.id]
+        return [row_of(one, self.handoff.core.now()) for one in own]
 
     async def post(self, run: str) -> None:
         """Carry out what one of the buttons says."""

@@ -5,7 +5,7 @@ const log = document.getElementById("log");
 const EVERY = 3000;
 // A cookie counts only with this, also for what is only read: the hub looks at how a browser asks.
 const headers = { "X-XSRFToken": document.querySelector("meta[name=xsrf]").content };
-const parts = ["problem", "status", "line", "files"];
+const parts = ["problem", "status", "line", "files", "runs"];
 
 function atEnd() {
   return log.scrollHeight - log.scrollTop - log.clientHeight < 40;

@@ -97,7 +97,8 @@ def schedule_status(obj: Mapping[str, Any]) -> Status:
     """Say how a schedule stands: the last time, and whether it rests."""
     last = read_time((obj.get("status") or {}).get("lastScheduleTime"))
     rests = (obj.get("spec") or {}).get("suspend") is True
-    text = "Paused." if rests else "Starts by its schedule."
+    before = f" It started last on {last:%Y-%m-%d} at {last:%H:%M} UTC." if last else ""
+    text = "Paused." if rests else f"Starts by its schedule.{before}"
     return Status(
         phase=Phase.QUEUED, reason=RunReason.HELD if rests else RunReason.QUEUED, text=text, since=last
     )

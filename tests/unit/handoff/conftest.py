@@ -151,6 +151,16 @@ class World:
         return digest
 
 
+def start_for_test(world: World, schedule: str, name: str) -> None:
+    """Make the Job of a schedule, as its controller does."""
+    cron = next(one for one in world.kube.all_for_test("cronjobs") if one["metadata"]["name"] == schedule)
+    template = cron["spec"]["jobTemplate"]
+    owner = {"kind": "CronJob", "name": schedule, "uid": cron["metadata"]["uid"], "controller": True}
+    metadata = template["metadata"] | {"name": name, "namespace": "runs", "ownerReferences": [owner]}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": template["spec"]}
+    world.kube.put_for_test(job)
+
+
 @pytest.fixture
 async def world(settings: HandoffSettings) -> World:
     made = World(settings)

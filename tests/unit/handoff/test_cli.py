@@ -172,6 +172,26 @@ async def test_a_retry_whose_answer_is_lost_makes_one_run(
     assert pauses == [1.0, 2.0]
 
 
+async def test_files_are_sent_again_when_the_service_starts_anew(
+    command: Command, script: Path, world: World, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first answer to the upload is lost, and then the hub's proxy says that nobody is there."""
+    answers = iter([httpx.Response(503, text="<html>Service Unavailable</html>")])
+
+    class Restarts(LosesAnswers):
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            if request.method == "POST" and (away := next(answers, None)) is not None:
+                return away
+            return super().handle_request(request)
+
+    pauses: list[float] = []
+    client = Client(url, "ada", transport=Restarts("PUT", 1), sleep=pauses.append)
+    monkeypatch.setattr(Client, "from_environment", lambda: client)
+    status, made = await command("run", script, "--profile", "cpu")
+    assert (status, made["result"]["created"], len(pauses)) == (0, True, 2)
+    assert len(world.kube.all_for_test("jobs")) == 1
+
+
 class Talking:
     """The service while a run says 300 lines between two looks; it gives the last 5000."""
 

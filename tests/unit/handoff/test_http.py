@@ -23,7 +23,7 @@ from services.job_handoff.ids import Claims, token_for
 from services.job_handoff.runner.client import Service
 from services.job_handoff.store import StoreError
 
-from .conftest import DIGEST, NOTEBOOK, PREFIX, SOURCE, World, archive, body
+from .conftest import DIGEST, NOTEBOOK, PREFIX, SOURCE, World, archive, body, start_for_test
 
 
 def bob(client: httpx.AsyncClient) -> dict[str, str]:
@@ -88,6 +88,16 @@ async def test_a_page_shows_what_users_wrote_as_text(ada: httpx.AsyncClient) -> 
         assert page.status_code == 200
         assert evil not in page.text
         assert "&lt;script&gt;" in page.text
+
+
+async def test_the_page_of_a_schedule_leads_to_its_runs(ada: httpx.AsyncClient, world: World) -> None:
+    asked = body(schedule={"cron": "0 6 * * 1-5", "timeZone": "Europe/Berlin"})
+    schedule = (await ada.post("api/runs", json=asked)).json()["id"]
+    assert "There are none yet" in (await ada.get(f"runs/{schedule}")).text
+    start_for_test(world, schedule, f"{schedule}-29384756")
+    page = await ada.get(f"runs/{schedule}")
+    assert f'href="{PREFIX}runs/{schedule}-29384756"' in page.text
+    assert "0 6 * * 1-5 (Europe/Berlin)" in page.text
 
 
 async def test_the_form_submits_and_says_why_not(ada: httpx.AsyncClient) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from hub_ext.selection_access import Person
 from services.job_handoff.board import Seen
+from services.job_handoff.ids import base_id
 from services.job_handoff.limits import GATE, GATE_ANNOTATION
 from services.job_handoff.settings import HandoffSettings
 from services.job_handoff.store import StoreError
@@ -19,7 +20,7 @@ from services.job_handoff.verdicts import RunRefusedError
 from services.job_handoff.view import view_of
 from services.kube import NotFoundError
 
-from .conftest import ADA, DIGEST, World, archive, body
+from .conftest import ADA, DIGEST, World, archive, body, start_for_test
 
 OTHER = archive({"other.py": ""})
 OLD = "2026-01-01T00:00:00Z"
@@ -257,22 +258,13 @@ async def test_everyone_s_runs_are_for_admins_and_nothing_of_others_is_listed(wo
 DAILY = {"cron": "0 6 * * *", "timeZone": "Europe/Berlin"}
 
 
-def start_for_test(world: World, schedule: str, name: str) -> None:
-    """Make the Job of a schedule, as its controller does."""
-    cron = next(one for one in world.kube.all_for_test("cronjobs") if one["metadata"]["name"] == schedule)
-    template = cron["spec"]["jobTemplate"]
-    owner = {"kind": "CronJob", "name": schedule, "uid": cron["metadata"]["uid"], "controller": True}
-    metadata = template["metadata"] | {"name": name, "namespace": "runs", "ownerReferences": [owner]}
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": template["spec"]}
-    world.kube.put_for_test(job)
-
-
 async def test_each_run_of_a_schedule_begins_anew_and_resumes_only_itself(world: World) -> None:
     schedule = await submit(world, schedule=DAILY)
     names = [f"{schedule}-29384756", f"{schedule}-29386196"]
     for name in names:
         start_for_test(world, schedule, name)
     assert [(await look(world, name)).record.lineage for name in names] == names
+    assert {base_id(one.record.id) for one in await world.service.board.mine(ADA)} == {schedule}
     world.kube.end_for_test(names[0], succeeded=False)
     again = await world.service.actions.retry(ADA, names[0])
     assert (again.record.lineage, again.record.is_schedule) == (names[0], False)

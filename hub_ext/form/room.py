@@ -56,7 +56,7 @@ def room_for(
     `others` left out that is not looked for.
     """
     offer = look(workspace, team)
-    stock = _STOCK.get(offer.availability.supply, Stock.NONE)
+    stock = Stock.NONE if offer.warning else _STOCK.get(offer.availability.supply, Stock.NONE)
     room = Room(offer=offer, parts=parts(offer), stock=stock)
     if offer.refusal is None:
         return room

@@ -303,6 +303,7 @@ def test_a_home_that_is_elsewhere_is_told_beside_an_announced_end_and_locks_noth
     shown = cards(shown_with(look, last={"profile": "full"}))
     assert (shown["full@3"].warning, shown["cpu@1"].warning) == ("Your home is in zone-c.", "")
     assert (shown["full@3"].checked, shown["full@3"].refusal) == (True, "")
+    assert (shown["full@3"].stock, shown["cpu@1"].stock) == (Stock.NONE, Stock.FREE)
 
 
 def test_a_card_with_another_answer_that_fits_stays_open() -> None:

@@ -1,4 +1,4 @@
-"""The prepuller in figures: `python -m tests.bench.prepull [--only plan|warm|quiet]`.
+"""The prepuller in figures: `python -m tests.bench.prepull [--only plan|link|warm|quiet]`.
 
 * ``plan``: processor time of a look at 1,000 nodes and 20 images: the first one, and one in the middle;
 * ``warm``: time until 95 % of all places are warm, against one DaemonSet for each image, on the same played
@@ -7,6 +7,8 @@
   image after the other, also for several pods, so the pods of the second DaemonSet take twice as long, and so
   on. The links are not played, as if any number of nodes could draw from the registry without slowing each
   other: how many do is printed beside it;
+* ``link``: the same by calculation, where all nodes draw from one registry and share its link: 60 nodes that
+  take 60 MB/s each, four images of 10 GB, a link of 1.25 GB/s;
 * ``quiet``: requests to the API server while everything is warm, for ``--seconds``.
 
 Printed are tables for people and, with ``--json FILE``, the figures. Times depend on the machine; nothing
@@ -24,7 +26,8 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -35,7 +38,8 @@ from services.kube import Kube, api_path
 from services.prepuller import prepuller as acting
 from services.prepuller.judge import Judge
 from services.prepuller.manifest import build_pull_pod
-from services.prepuller.pods import LABEL_WANT
+from services.prepuller.plan import Fetch
+from services.prepuller.pods import LABEL_WANT, PullPod, Step
 from services.prepuller.settings import Settings
 from services.prepuller.store import Store
 from tests.devcluster.client import running as cluster_running
@@ -44,10 +48,14 @@ from tests.devcluster.spec import parse
 from tests.prepulling.account import account
 from tests.prepulling.recorder import Recorder, recording
 from tests.prepulling.service import Running, running
+from tests.unit.prepuller import world
 
 POOL = "bench"
 LABEL = "prepull.test/pool"
 SHARE = 0.95
+STEP = 5.0
+"""Seconds, where time is calculated."""
+LINKED, LINKED_IMAGES, IMAGE_BYTES = 60, 4, 10e9
 Figures = dict[str, float]
 
 
@@ -203,6 +211,65 @@ def _daemon_set(number: int, seconds: float) -> dict[str, Any]:
     }
 
 
+def measure_link(args: argparse.Namespace) -> Figures:
+    """Calculate all ways on one link."""
+    daemon_sets = _link_daemon_sets()
+    found = {"daemonSetSeconds": daemon_sets}
+    ways = {"equal": {"total": LINKED, "perPool": LINKED, "perRegistry": LINKED}, "default": {}}
+    for name, limits in ways.items():
+        seconds = _link_ours(Settings.model_validate({"limits": limits}))
+        found |= {f"{name}Seconds": seconds, f"{name}Ratio": seconds / daemon_sets}
+    return found
+
+
+def _link_daemon_sets() -> float:
+    every = LINKED_IMAGES * IMAGE_BYTES
+    left, seconds = [every] * LINKED, 0.0
+    while sum(every - rest for rest in left) < SHARE * LINKED * every:
+        drawn = _drawn(sum(rest > 0 for rest in left))
+        left = [max(0.0, rest - drawn) for rest in left]
+        seconds += STEP
+    return seconds
+
+
+def _link_ours(given: Settings) -> float:
+    catalog = load_catalog(build_catalog(LINKED_IMAGES))
+    cluster = world.Cluster(*(_node(f"n{number}", []) for number in range(LINKED)))
+    left: dict[str, float] = {}
+    begun = cluster.now
+    while sum(pod.step is Step.DONE for pod in cluster.pods.values()) < SHARE * LINKED * LINKED_IMAGES:
+        for fetch in cluster.plan(catalog, given).fetches:
+            pod = _pulling(fetch, cluster.now)
+            cluster.pods[pod.uid], left[pod.uid] = pod, IMAGE_BYTES
+        cluster.now += timedelta(seconds=STEP)
+        flying = [pod for pod in cluster.pods.values() if pod.step is Step.PULLING]
+        for pod in flying:
+            left[pod.uid] -= _drawn(len(flying))
+            if left[pod.uid] <= 0:
+                cluster.pods[pod.uid] = replace(pod, step=Step.DONE, since=cluster.now)
+    return (cluster.now - begun).total_seconds()
+
+
+def _drawn(nodes: int) -> float:
+    """Bytes that one of so many nodes draws in a step."""
+    return STEP * min(60e6, 1.25e9 / nodes)
+
+
+def _pulling(fetch: Fetch, now: datetime) -> PullPod:
+    name = f"{fetch.want.id}/{fetch.node}"
+    return PullPod(
+        uid=name,
+        name=name,
+        node=fetch.node,
+        want=fetch.want.id,
+        image=fetch.want.image,
+        step=Step.PULLING,
+        since=now,
+        created=now,
+        begun=now,
+    )
+
+
 def measure_quiet(cluster: Cluster, args: argparse.Namespace) -> Figures:
     """Count what is asked while nothing changes but heartbeats."""
     return asyncio.run(_quiet(cluster, args))
@@ -239,14 +306,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", choices=["plan", "warm", "quiet"], action="append")
+    parser.add_argument("--only", choices=["plan", "link", "warm", "quiet"], action="append")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     parser.add_argument("--nodes", type=int, default=60)
     parser.add_argument("--images", type=int, default=4)
     parser.add_argument("--pull", type=float, default=5, help="seconds that one pull is played to take")
     parser.add_argument("--seconds", type=float, default=600, help="how long `quiet` looks")
     args = parser.parse_args()
-    parts = args.only or ["plan", "warm", "quiet"]
+    parts = args.only or ["plan", "link", "warm", "quiet"]
     figures: dict[str, Figures] = {}
 
     def tell(name: str, found: Figures) -> None:
@@ -256,7 +323,9 @@ def main() -> None:
 
     if "plan" in parts:
         tell("plan", measure_plan(args))
-    if clustered := [name for name in parts if name != "plan"]:
+    if "link" in parts:
+        tell("link", measure_link(args))
+    if clustered := [name for name in parts if name not in {"plan", "link"}]:
         pool = {"name": POOL, "count": args.nodes, "labels": {LABEL: POOL}}
         spec = parse({"size": "control", "kwok": [pool]}, source="bench")
         with cluster_running(spec, like="bench") as cluster:

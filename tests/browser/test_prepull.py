@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.checks import DESKTOP, PHONE, is_too_wide, picture
+from tests.browser.checks import DESKTOP, PHONE, barriers, is_too_wide, picture
 from tests.browser.conftest import SignIn
 from tests.browser.trouble import SLOW
 from tests.demo.hub import Hub
@@ -14,6 +15,7 @@ from tests.demo.users import ADA
 from tests.devcluster.waiting import until
 
 PAGE = "/services/prepuller/"
+THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 WHERE = (("Nodes without GPU", "cpu-1"), ("H200, whole cards", "h200-1"), ("L40S, shared", "l40s-1"))
 PREPULLED = ("Notebook without GPU", "One full card", "GPU slice", "Shared GPU for small experiments")
 
@@ -42,10 +44,14 @@ def test_operators_see_every_image_on_every_node(hub: Hub, sign_in: SignIn) -> N
         return next((where for where in WHERE if not cell(page, *where).count()), (None,))[0]
 
     until(missing, what="the image on a node of each kind", check=hub.check)
-    for name, size in (("desktop", DESKTOP), ("phone", PHONE)):
-        page.set_viewport_size(size)
-        assert not is_too_wide(page), name
-        picture(page, f"prepuller-{name}")
+    expect(page.locator(".headline")).to_contain_text("images on nodes are warm")
+    for theme in THEMES:
+        page.emulate_media(color_scheme=theme)
+        for name, size in (("desktop", DESKTOP), ("phone", PHONE)):
+            page.set_viewport_size(size)
+            assert not is_too_wide(page), name
+            assert barriers(page, "main") == [], f"{theme}, {name}"
+            picture(page, f"prepuller-{name}-{theme}")
 
 
 def cell(page: Page, pool: str, node: str) -> Locator:

@@ -35,6 +35,7 @@ from .placement import ANYWHERE, Placement
 from .pods import Pod
 from .queueing import judge_end
 from .scheduling import has_failed
+from .snapshot import Snapshot
 from .starts import Outcome, Subject, record
 from .state import ClusterState
 from .supplies import Supplies
@@ -207,8 +208,7 @@ class Start:
         snapshot, events = cluster.watch.snapshot(), cluster.watch.events(pod.uid)
         # Looking at all nodes costs: it is only of use once the scheduler has found none.
         placed = pod.node or not has_failed(events)
-        pool = cluster.supplies.placement.of(self._workspace.pool)
-        place = Place() if placed else snapshot.place(pod.requests, pool, home_zones=self.home_zones)
+        place = Place() if placed else self._place(snapshot, pod)
         around = Around(
             now=cluster.clock(),
             node=snapshot.node_of(pod),
@@ -217,6 +217,10 @@ class Start:
             usual=self._usual,
         )
         return explain(pod, events, around)
+
+    def _place(self, snapshot: Snapshot, pod: Pod) -> Place:
+        pool = self._cluster.supplies.placement.of(self._workspace.pool)
+        return snapshot.place(pod.requests, pool, home_zones=self.home_zones)
 
     async def waits(self) -> AsyncGenerator[Wait]:
         """Say what it waits for, each time that this changes, until `succeeded` or the like is called.

@@ -309,3 +309,19 @@ async def test_kubespawner_reads_the_same_pods(hub: HubCluster) -> None:
     events = NoEvents()
     assert events.events == []
     assert events.first_load_future.done()
+
+
+def test_a_start_whose_home_is_elsewhere_names_both_places(hub: HubCluster, workspace: Workspace) -> None:
+    hub.state.seen(Kind.NODES)
+    zone = {"pool": "gpu", "topology.kubernetes.io/zone": "zone-a"}
+    hub.state.put(Kind.NODES, make_node(labels=zone, allocatable={GPU: "8"}), NOW)
+    start = begun(hub, workspace)
+    seen(hub, manifest())
+    conflict = "0/1 nodes are available: 1 node(s) had volume node affinity conflict."
+    event = make_event("FailedScheduling", conflict, uid="jupyter-ada", warning=True, exact=True)
+    hub.watch._put(Kind.EVENTS, event)
+    assert "zone-a" not in start.look().text, "where the home is, is not known"
+    start.home_zones = frozenset({"zone-c"})
+    wait = start.look()
+    assert (wait.reason, wait.fatal) == (WaitReason.ZONE_CONFLICT, True)
+    assert "Your home is in zone-c; this workspace's machines are in zone-a." in wait.text

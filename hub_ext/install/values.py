@@ -62,7 +62,7 @@ def _network(installation: Installation, rights: Known) -> dict[str, Any]:
             "extraPorts": [{"name": name, "port": port, "targetPort": port} for name, port in ports.items()]
         }
         ingress += [rule for name in ports for rule in callers(installation, name, rights[name][1])]
-        services = [to_pods(HUB, *ports.values())]
+        services = [to_pods(HUB, *ports.values())] if ports else []  # no port would be every port
     else:
         services = [to_pods(installation.pods_of(name), port) for name, port in ports.items()]
     names, workspaces = _names(installation), to_workspaces(installation)

@@ -197,6 +197,15 @@ def test_further_rules_of_a_service_are_its_own():
     assert mail not in named(installation, "NetworkPolicy", "gpu-workspaces-prepuller")["spec"]["egress"]
 
 
+def test_without_services_nothing_more_is_opened():
+    values = values_of(described(run="in-hub", services={}, monitoringNamespace=None))
+    proxy = values["proxy"]["chp"]["networkPolicy"]["egress"]
+    assert [rule["ports"] for rule in proxy] == [[{"protocol": "TCP", "port": 8888}]] * 2, (
+        "workspaces of teams"
+    )
+    assert values["hub"]["services"] == {}
+
+
 def test_the_hub_is_kept_from_metadata_and_from_nothing_else():
     (everything,) = blocks(values_of(described())["hub"]["networkPolicy"])  # the API server is at no address
     assert everything == {"ports": set(), "cidr": "0.0.0.0/0", "except": list(METADATA)}

@@ -30,6 +30,7 @@ from .release import Drop
 from .settings import Settings
 from .store import Store
 from .troubles import Trouble
+from .wants import Stray
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +62,7 @@ class Prepuller:
         self.judging = 0.0
         """Seconds of the processor that the last look took; nothing else could run meanwhile."""
         self._last: Moment | None = None
+        self._strays: tuple[Stray, ...] = ()
         self._pods = settings.pods
         self._limits = settings.limits
         self._store = store
@@ -136,6 +138,13 @@ class Prepuller:
 
     def _tell(self, moment: Moment) -> None:
         self._metrics.show(moment.summary)
+        desired = moment.picture.desired
+        if desired.strays != self._strays:
+            self._strays = desired.strays
+            for stray in desired.strays:
+                log.warning(
+                    "setting without effect: key=%s name=%s not in the catalog", stray.key, stray.name
+                )
         for pod, found in moment.failed:
             self._metrics.count_failure(registry_of(pod.image), found.reason)
             log.warning(

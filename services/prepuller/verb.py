@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -254,6 +255,7 @@ def _gate(args: argparse.Namespace, sleep: Callable[[float], None] = time.sleep)
     mark = mark_of(load_catalog(args.catalog)) if args.catalog is not None else ""
     question = Question(least=args.least, pool=args.pool, profile=args.profile, catalog=mark)
     end = time.monotonic() + args.timeout.total_seconds()
+    told: tuple[str, ...] = ()
     while True:
         status = _ask(args.url, "status")
         with _readable(args.url):
@@ -261,6 +263,10 @@ def _gate(args: argparse.Namespace, sleep: Callable[[float], None] = time.sleep)
         left = end - time.monotonic()
         if verdict.outcome is not Outcome.WAITING or left <= 0:
             break
+        if verdict.lines != told:
+            told = verdict.lines
+            sys.stderr.write(f"waiting: {'; '.join(told)}\n")
+            sys.stderr.flush()
         sleep(min(_POLL, left))
     found = [_finding(Severity.WARNING, "gate-warning", text) for text in verdict.warnings]
     if verdict.outcome is not Outcome.READY:

@@ -327,6 +327,13 @@ async def test_an_image_that_the_kubelet_removed_is_not_warm_though_it_was_there
     assert [verb for verb, _ in await bench.once(catalog)] == ["delete"]
 
 
+async def test_names_that_mean_nothing_are_logged_once_for_each_catalog(caplog: Any) -> None:
+    bench = Bench(given=world.settings(skip=["onne"]))
+    for _ in range(3):
+        await bench.once()
+    assert caplog.text.count("setting without effect: key=skip name=onne") == 1
+
+
 async def test_an_api_server_that_does_not_answer_ends_the_pass_and_not_the_service() -> None:
     bench = Bench(nodes=1)
     bench.kube.fail_for_test(UnavailableError("no answer", kind="pods"))

@@ -163,8 +163,13 @@ def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_the_gate_waits_until_enough_is_warm(capsys: pytest.CaptureFixture[str], url: str) -> None:
-    code, told = called(capsys, "gate", "--url", url, "--least", "90%", "--timeout", "1m")
-    assert (code, told["result"]["outcome"]) == (0, "ready")
+    assert main(["prepull", "gate", "--url", url, "--least", "90%", "--timeout", "1m", "--json"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["result"]["outcome"] == "ready"
+    assert [line.partition(": warm on ")[2] for line in printed.err.splitlines()] == [
+        "0 of 2 nodes",
+        "1 of 2 nodes",
+    ], "a pipeline's log shows that something happens"
 
 
 def test_the_gate_waits_for_the_catalog_that_is_released(

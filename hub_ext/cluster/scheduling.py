@@ -76,8 +76,11 @@ class Obstacle:
 
 
 def obstacles(message: str) -> tuple[Obstacle, ...]:
-    """Read ``0/4 nodes are available: 1 node(s) had …, 3 Insufficient nvidia.com/gpu. preemption: …``."""
-    body = re.sub(r"^.*?nodes? (?:are|is) available: ", "", message.partition(" preemption: ")[0], count=1)
+    """Read ``0/4 nodes are available: 1 node(s) had …, 3 Insufficient nvidia.com/gpu. preemption: …``.
+
+    Only the first sentence is about nodes; since 1.34 more than one may follow.
+    """
+    body = re.sub(r"^.*?nodes? (?:are|is) available: ", "", message, count=1).partition(". ")[0]
     found = []
     for part in re.split(r", (?=\d+ )", body.strip().rstrip(".")):
         match = re.match(r"(?P<nodes>\d+) (?P<words>.+)", part.strip())

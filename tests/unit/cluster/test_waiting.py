@@ -218,6 +218,22 @@ def test_the_scheduler_is_read_node_by_node() -> None:
     assert obstacles("no nodes available to schedule pods") == ()
 
 
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "",
+        " preemption: 0/4 nodes are available: 4 No preemption victims found for incoming pod.",
+        " no new claims to deallocate, preemption: 0/4 nodes are available: 1 Preemption is not helpful.",
+        " still not schedulable, preemption: not eligible due to a terminating pod on the nominated node.",
+    ],
+    ids=["alone", "1.32", "1.34", "claims"],
+)
+def test_what_follows_about_preemption_and_claims_is_not_about_nodes(rest: str) -> None:
+    message = f"0/4 nodes are available: 1 node(s) had untolerated taint(s), 3 Insufficient {GPU}.{rest}"
+    assert [(one.kind, one.what) for one in obstacles(message)][1:] == [(Kind.INSUFFICIENT, GPU)]
+    assert len(obstacles(message)) == 2
+
+
 def fails(message: str, **place: Any) -> Wait:
     event = make_event("FailedScheduling", message, warning=True, exact=True)
     return told(make_pod(), event, place=Place(**place))

@@ -210,7 +210,7 @@ async def test_two_services_at_once_make_no_double_pulls(
             await first.until(warm(first, 12), what="warm fleet")
             await second.until(warm(second, 12), what="the same in the other's eyes")
     assert set(recorder.created.values()) == {1}
-    assert recorder.most[f"registry/{OTHER}"] == 5
+    assert 1 < recorder.most[f"registry/{OTHER}"] <= 5
 
 
 @pytest.mark.usefixtures("played")

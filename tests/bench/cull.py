@@ -28,6 +28,7 @@ from typing import Any
 import httpx
 import psutil
 from jupyterhub import orm
+from jupyterhub.roles import get_default_roles
 from prometheus_client import CollectorRegistry
 from sqlalchemy import insert
 
@@ -81,7 +82,11 @@ class BenchHub:
         with self.log.open("ab") as log:
             argv = [sys.executable, "-m", "jupyterhub", "-f", str(CONFIG)]
             self.process = subprocess.Popen(argv, cwd=folder, env=env, stdout=log, stderr=log)
-        until(lambda: self._missing(args.servers), what="the hub with its servers", timeout=500)
+        try:
+            until(lambda: self._missing(args.servers), what="the hub with its servers", timeout=1500)
+        except BaseException:
+            self.stop()
+            raise
 
     def _missing(self, servers: int) -> str | None:
         found = self.ready()
@@ -143,7 +148,16 @@ def fill(database: str, args: argparse.Namespace, notebook_port: int) -> None:
         }
         for n in ids
     ]
-    for table, rows in ((orm.User, users), (orm.Server, servers), (orm.Spawner, spawners)):
+    # A hub whose users have their role already starts in minutes, not in an hour.
+    role = next(role for role in get_default_roles() if role["name"] == "user")
+    roles = [{"user_id": n + 1, "role_id": 1} for n in range(args.users)]
+    for table, rows in (
+        (orm.User, users),
+        (orm.Server, servers),
+        (orm.Spawner, spawners),
+        (orm.Role, [{"id": 1, "managed_by_auth": False, **role}]),
+        (orm.Base.metadata.tables["user_role_map"], roles),
+    ):
         session.execute(insert(table), rows)
     session.commit()
     session.close()

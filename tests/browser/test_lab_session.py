@@ -7,6 +7,7 @@ import re
 
 from playwright.sync_api import Locator, expect
 
+from tests.browser.checks import picture
 from tests.browser.conftest import SignIn
 from tests.browser.pages import HubPages, LabPages
 from tests.demo.hub import NAMESPACE, Hub
@@ -69,6 +70,7 @@ def test_a_warning_is_put_off_by_keep(sign_in: SignIn) -> None:
     status = lab.page.locator(".gw-Status-button")
     expect_warning(lab)
     expect(status).to_contain_text("Stops in")
+    picture(lab.page, "lab-warning")
 
     press(lab, re.compile("^Keep"))
 
@@ -77,6 +79,7 @@ def test_a_warning_is_put_off_by_keep(sign_in: SignIn) -> None:
     details = lab.page.get_by_role("dialog", name="This server")
     expect(details).to_contain_text("Signals")
     expect(details.get_by_role("button", name=re.compile("^Keep"))).to_be_visible()
+    picture(lab.page, "lab-details")
 
 
 def test_save_and_stop_saves_what_is_open_and_keeps_the_volume(sign_in: SignIn, hub: Hub) -> None:

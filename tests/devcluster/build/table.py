@@ -164,6 +164,13 @@ _ALL = (
         module="github.com/google/go-containerregistry",
         stamp="github.com/google/go-containerregistry/cmd/crane/cmd.Version",
     ),
+    _single(
+        "helm",
+        "helm.sh/helm/v3/cmd/helm",
+        75,
+        module="helm.sh/helm/v3",
+        stamp="helm.sh/helm/v3/internal/version.version",
+    ),
     _prometheus("prometheus", 110),
     _prometheus("promtool", 20),
     _single(

@@ -25,7 +25,7 @@ ODD_NAMES = ("eve{user.__class__}--$(HOME)", "Eve Ünïcode=x,y" + "e" * 100)
 def nothing_started(hub: Hub, cluster: KubeCluster, namespace: str, user: str) -> bool:
     """Say whether a user has neither a server that is up nor a pod."""
     found = cluster.get(f"/api/v1/namespaces/{namespace}/pods")["items"]
-    pods = [p for p in found if p["metadata"]["annotations"].get("hub.jupyter.org/username") == user]
+    pods = [p for p in found if p["metadata"].get("annotations", {}).get("hub.jupyter.org/username") == user]
     record = hub.server(user)
     return not pods and (record is None or not (record["pending"] or record["ready"]))
 
@@ -118,7 +118,9 @@ def test_a_name_is_only_a_name(hub: Hub, cluster: KubeCluster, hub_namespace: st
     assert hub.start_server(path, {"profile": "cpu"}).status_code in {201, 202}
     hub.wait_until_ready(path)
     pods = cluster.get(f"/api/v1/namespaces/{hub_namespace}/pods")["items"]
-    (pod,) = [p for p in pods if p["metadata"]["annotations"].get("hub.jupyter.org/username") == odd_user]
+    (pod,) = [
+        p for p in pods if p["metadata"].get("annotations", {}).get("hub.jupyter.org/username") == odd_user
+    ]
     access = {key: v for key, v in pod["metadata"]["labels"].items() if "network-access" in key}
     assert set(access) <= {"hub.jupyter.org/network-access-hub"}
     claims = cluster.get(f"/api/v1/namespaces/{hub_namespace}/persistentvolumeclaims")["items"]

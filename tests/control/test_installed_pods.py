@@ -1,4 +1,4 @@
-"""Every pod of an installation is admitted where `restricted` pod security is enforced; none has an account."""
+"""Every pod of an installation is admitted where `restricted` is enforced, and none has an account."""
 
 from __future__ import annotations
 

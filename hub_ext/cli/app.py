@@ -6,7 +6,9 @@ Shell: writes to the terminal. Verbs of other packages join by an entry point in
 
 import argparse
 import importlib
+import io
 import json
+import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import entry_points
@@ -26,6 +28,8 @@ VERBS: Final = {
     "phases": "hub_ext.cli.phases",
 }
 GROUP: Final = "gpu_workspaces.verbs"
+INTERRUPTED: Final = 130
+"""As a shell tells Ctrl-C."""
 
 EPILOG: Final = """exit status: 0 all well, 1 there are findings, 2 the command could not do its work.
 Warnings count as findings with --strict only."""
@@ -46,17 +50,40 @@ class Verb(Protocol):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `gpu-workspaces`; the result is its exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _write_any_text()
     parser = build_parser(arguments)
     args = parser.parse_args(arguments)
-    verb = cast("Verb", args.module)
+    try:
+        status = _do(cast("Verb", args.module), args)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads has seen enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return status
+
+
+def _do(verb: Verb, args: argparse.Namespace) -> int:
     try:
         report = verb.run(args)
     except CatalogError as error:
         report = Report(findings=error.findings, text="", failed=unreadable(error.findings))
+    except BrokenPipeError:
+        raise
     except (WorkspaceError, OSError) as error:
         return _fail(args.verb, str(error), as_json=args.json)
+    except RecursionError:
+        return _fail(args.verb, "something that was given is nested too deeply", as_json=args.json)
     _print(args, report)
     return report.exit_status(strict=args.strict)
+
+
+def _write_any_text() -> None:
+    """Let output have characters that the terminal has not, and names of files that are no text."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:

@@ -3,19 +3,16 @@
 Shell: reads files.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-
 from ..cluster.kinds import Kind
 from ..cluster.state import ClusterState
 from ..quota.demand import Weights
 from .catalogs import UsageError
+from .files import read_documents
 
 _KINDS: Final = {
     "Pod": Kind.PODS,
@@ -35,23 +32,10 @@ def read_objects(path: Path) -> list[dict[str, Any]]:
     UsageError
         The file holds no objects of the Kubernetes API.
     """
-    text = path.read_text(encoding="utf-8")
-    try:
-        documents = _documents(text)
-    except YAMLError as error:
-        raise UsageError(f"{path}: neither JSON nor YAML: {str(error).splitlines()[0]}") from error
-    found = list(_objects(documents))
-    if not all(isinstance(one, Mapping) and "kind" in one and "metadata" in one for one in found):
+    found = list(_objects(read_documents(path)))
+    if not all(map(_is_object, found)):
         raise UsageError(f"{path}: not what `kubectl get -o yaml` writes: an object without kind or metadata")
     return found
-
-
-def _documents(text: str) -> list[Any]:
-    """Read JSON by the fast reader, since clusters are large, and anything else as YAML."""
-    try:
-        return [json.loads(text)]
-    except ValueError:
-        return list(YAML(typ="safe").load_all(text))
 
 
 def _objects(documents: Iterable[Any]) -> Iterator[Any]:
@@ -62,6 +46,14 @@ def _objects(documents: Iterable[Any]) -> Iterator[Any]:
             yield document
 
 
+def _is_object(one: Any) -> bool:
+    return (
+        isinstance(one, Mapping)
+        and isinstance(one.get("kind"), str)
+        and isinstance(one.get("metadata"), Mapping)
+    )
+
+
 def load_state(paths: Iterable[Path], weights: Weights, now: datetime) -> ClusterState:
     """Make the state of a cluster from files; a kind that none of them holds is one that cannot be seen."""
     state = ClusterState(weights)
@@ -70,9 +62,13 @@ def load_state(paths: Iterable[Path], weights: Weights, now: datetime) -> Cluste
             kind = _KINDS.get(item["kind"])
             if kind is None:
                 continue
-            state.put(kind, item, now)
-            namespace = "" if kind is Kind.NODES else item["metadata"].get("namespace", "")
-            state.seen(kind, namespace)
+            try:
+                state.put(kind, item, now)
+                namespace = "" if kind is Kind.NODES else item["metadata"].get("namespace", "")
+                state.seen(kind, namespace)
+            except (LookupError, TypeError, AttributeError, ValueError) as error:
+                name = f"{item['kind']} {item['metadata'].get('name')!r}"
+                raise UsageError(f"{path}: {name} is not whole: {error!r}") from error
             if kind is Kind.PODS:
                 # Whoever writes files down knows which namespaces matter.
                 state.seen(Kind.OUTSIDE)

@@ -11,6 +11,7 @@ from ..errors import Finding, Severity
 from ..importer.compare import differences
 from ..importer.draft import Draft, import_values
 from ..render.documents import to_yaml
+from .files import read_text
 from .report import Report, count, unreadable
 
 HELP = "make a draft catalog of the profile list in a hub's values"
@@ -33,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Report:
-    texts = [(str(path), path.read_text(encoding="utf-8")) for path in args.values]
+    texts = [(str(path), read_text(path)) for path in args.values]
     draft = import_values(texts, image=args.image)
     findings = (*draft.findings, *_checked(draft))
     if not draft.catalog:

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 from ..catalog.load import load_catalog
 from ..errors import Finding, Severity
@@ -24,7 +22,7 @@ from ..install.values import build_values
 from ..managed import declared
 from ..render.documents import to_yaml
 from ..rights import Rights
-from .catalogs import UsageError
+from .files import read_yaml
 from .report import Report
 
 HELP = "print what an installation has beside the chart: manifests, or the chart's values about services"
@@ -64,11 +62,7 @@ def read_installation(path: Path) -> Installation:
     CatalogError
         The catalog is wrong, or there is no such service.
     """
-    try:
-        found = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
-    except YAMLError as error:
-        raise UsageError(f"{path}: {str(error).splitlines()[0]}") from error
-    description = Description.model_validate(found, by_alias=True, by_name=False)
+    description = Description.model_validate(read_yaml(path), by_alias=True, by_name=False)
     return complete(Installation.of(description, load_catalog(path.parent / description.catalog)))
 
 
@@ -131,7 +125,7 @@ def _brought(package: str) -> Any:
 
 def _catalog_text(path: Path) -> str:
     """Give the catalog alone, without the values that it may stand in."""
-    found = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    found = read_yaml(path)
     return to_yaml(found.get("custom", {}).get("gpuWorkspaces", found))
 
 

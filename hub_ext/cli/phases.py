@@ -21,6 +21,7 @@ from ..errors import Finding, Severity
 from ..quota.demand import Weights
 from .catalogs import UsageError
 from .cluster_files import load_state
+from .files import read_text
 from .report import Report, table
 
 HELP = "say where the time of starts goes, or why one of them waits"
@@ -60,8 +61,7 @@ def run(args: argparse.Namespace) -> Report:
 def _from_log(paths: Sequence[Path]) -> Report:
     records = []
     for path in paths:
-        with path.open(encoding="utf-8") as lines:
-            records += list(read_records(lines, name=str(path)))
+        records += list(read_records(read_text(path).splitlines(), name=str(path)))
     summaries = summarize(records)
     text = _table(summaries) if summaries else "No start was recorded."
     return Report(result={"starts": [one.as_dict() for one in summaries]}, text=text)

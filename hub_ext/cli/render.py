@@ -8,12 +8,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from ..catalog.load import load_catalog
 from ..catalog.model import Catalog
 from ..errors import Finding, Severity
 from ..render.baseline import bare_pod
+from ..render.fragment import NOTEBOOK
 from ..render.gpu_operator import render_gpu_operator
 from ..render.kueue import render_kueue
 from ..render.pod import UserFacts, apply, build_claim, build_fragment
@@ -23,6 +22,7 @@ from ..render.workspacekind import render_workspace_kinds
 from ..render.z2jh import render_z2jh
 from ..selection import Refusal, select
 from .catalogs import UsageError, add_catalog, add_person, day_of, options_of, person_of, read_source
+from .files import read_yaml
 from .preview import Baseline, read_baseline
 from .report import Report
 
@@ -53,9 +53,15 @@ def _baseline(args: argparse.Namespace) -> Baseline:
 
 
 def _read_pod(path: Path) -> dict[str, Any]:
-    pod = yaml.safe_load(path.read_text(encoding="utf-8"))
+    pod = read_yaml(path)
     if not isinstance(pod, dict) or pod.get("kind") != "Pod":
         raise UsageError(f"{path}: this is not a Pod; write one with kind: Pod")
+    spec = pod.get("spec")
+    containers = spec.get("containers") if isinstance(spec, dict) else None
+    if not isinstance(containers, list) or not any(
+        isinstance(one, dict) and one.get("name") == NOTEBOOK for one in containers
+    ):
+        raise UsageError(f"{path}: this pod has no container {NOTEBOOK!r} to put the profile on")
     return pod
 
 

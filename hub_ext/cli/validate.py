@@ -13,6 +13,7 @@ from ..catalog.lock import FILE_NAME, format_lock, parse_lock, publish
 from ..catalog.model import Catalog
 from ..errors import Finding, Severity
 from .catalogs import add_catalog
+from .files import read_text
 from .report import Report, count, unreadable
 
 HELP = "check a catalog and say everything that is wrong with it"
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace) -> Report:
 
 def _publish(path: Path, catalog: Catalog) -> str:
     file = lock_path(path)
-    lock = parse_lock(file.read_text(encoding="utf-8")) if file.exists() else {}
+    lock = parse_lock(read_text(file)) if file.exists() else {}
     published = publish(catalog, lock)
     file.write_text(format_lock(published), encoding="utf-8")
     return f"{file}: {count(len(published) - len(lock), 'version')} more published"

@@ -13,12 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-
 from hub_ext.catalog.load import load_catalog
 from hub_ext.catalog.model import Catalog
 from hub_ext.cli.catalogs import UsageError
+from hub_ext.cli.files import read_text, read_yaml
 from hub_ext.cli.report import Report, table
 from hub_ext.errors import Severity
 from hub_ext.managed import declared
@@ -130,7 +128,7 @@ async def _observe(args: argparse.Namespace, scene: Scene) -> tuple[Scene, Mappi
         scene = replace(scene, hub=facts)
     if args.cluster or args.offline:
         return replace(scene, objects=read_dump(args.cluster, complete=args.complete)), denied
-    async with await Kube.connect() as kube:
+    async with await Kube.connect(_environment(os.environ)) as kube:
         objects, unseen = await look(kube)
         scene, denied = replace(scene, objects=objects), denied | unseen
         if args.save:
@@ -142,8 +140,16 @@ async def _observe(args: argparse.Namespace, scene: Scene) -> tuple[Scene, Mappi
     return scene, denied
 
 
+def _environment(environment: Mapping[str, str]) -> Mapping[str, str]:
+    """Give the variables that say where the cluster is; where none does, the file that kubectl takes."""
+    usual = Path(environment.get("HOME", "/nonexistent"), ".kube", "config")
+    if environment.get("KUBECONFIG") or environment.get("KUBERNETES_SERVICE_HOST") or not usual.exists():
+        return environment
+    return {**environment, "KUBECONFIG": str(usual)}
+
+
 def _token(path: Path | None) -> str:
-    token = path.read_text(encoding="utf-8") if path else os.environ.get(TOKEN, "")
+    token = read_text(path) if path else os.environ.get(TOKEN, "")
     if not token.strip():
         raise UsageError(
             f"--hub needs a token of the hub: in {TOKEN}, or in a file with --hub-token-file; "
@@ -153,10 +159,7 @@ def _token(path: Path | None) -> str:
 
 
 def _read(path: Path) -> Mapping[str, Any]:
-    try:
-        found = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
-    except YAMLError as error:
-        raise UsageError(f"{path}: {str(error).splitlines()[0]}") from error
+    found = read_yaml(path)
     if found is None:
         return {}
     if not isinstance(found, Mapping):

@@ -149,8 +149,18 @@ async def test_a_cluster_that_does_not_answer_is_an_error():
 
 def test_without_a_cluster_it_says_how_to_name_one(capsys, monkeypatch):
     monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.delenv("HOME", raising=False)
     assert main(["preflight"]) == 2
     assert "KUBECONFIG" in capsys.readouterr().err
+
+
+def test_the_cluster_of_kubectl_is_looked_at_where_none_is_named(capsys, monkeypatch, tmp_path):
+    (tmp_path / ".kube").mkdir()
+    (tmp_path / ".kube" / "config").write_text("clusters: nowhere")
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert main(["preflight"]) == 2
+    assert "Service host/port" not in capsys.readouterr().err
 
 
 async def test_what_is_saved_can_be_read_and_holds_no_tokens(tmp_path):

@@ -14,19 +14,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
 import yaml
 
+from hub_ext.render.rights import build_rights
+from hub_ext.rights import HUB
 from tests.demo.proxy import ensure_proxy
-from tests.demo.services import NAMESPACE, start_list, write_kubeconfig
+from tests.demo.services import NAMESPACE, PLACES, build_namespace, start_list, write_kubeconfig
 from tests.devcluster import cache
 from tests.devcluster.addons.registry import Registry
+from tests.devcluster.answering import until_answering
 from tests.devcluster.build import ensure_image
 from tests.devcluster.cluster import Cluster
 from tests.devcluster.errors import HostError
 from tests.devcluster.host import run
 from tests.devcluster.processes import Process
-from tests.devcluster.waiting import until
 
 __all__ = ["FOLDER", "IMAGE", "NAMESPACE", "PROXY_ID", "Hub", "check_listener", "running_hub"]
 
@@ -77,7 +78,7 @@ def running_hub(
     cache.remove(folder)  # an earlier hub of this cluster would remember servers that are gone
     folder.mkdir(mode=0o700)
     url = f"http://{address}:{port or cluster.port('hub-public')}"
-    cluster.apply(FOLDER / "hub.yaml")
+    cluster.apply(build_namespace(NAMESPACE), _account(), *build_rights(HUB, PLACES))
     settings: dict[str, Any] = {
         "catalog": str(_write_catalog(cluster, folder, more or {})),
         "folder": str(folder),
@@ -100,12 +101,21 @@ def running_hub(
     process = cluster.popen("hub", [sys.executable, "-m", "jupyterhub", "--config", config], env=environment)
     hub = Hub(url=url, cluster=cluster, process=process)
     try:
-        _wait_until_answering(hub, settings["hub_url"])
-        _wait_until_answering(hub, url)  # by way of the proxy
+        for one in (settings["hub_url"], url):  # the second by way of the proxy
+            until_answering(f"{one}/hub/health", what=f"hub at {one}", check=hub.check)
         check_listener(folder, int(url.rpartition(":")[2]))
         yield hub
     finally:
         process.stop(timeout=15)
+
+
+def _account() -> dict[str, Any]:
+    """The hub's, which Zero to JupyterHub's chart brings in a cluster of its own."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": ACCOUNT, "namespace": NAMESPACE},
+    }
 
 
 def check_listener(folder: Path, port: int) -> None:
@@ -133,14 +143,3 @@ def _write_catalog(cluster: Cluster, folder: Path, more: Mapping[str, Any]) -> P
     path = folder / "catalog.yaml"
     path.write_text(yaml.safe_dump(catalog, sort_keys=False))
     return path
-
-
-def _wait_until_answering(hub: Hub, url: str) -> None:
-    def missing() -> str | None:
-        try:
-            answer = httpx.get(f"{url}/hub/health", timeout=5, trust_env=False)
-        except httpx.TransportError as error:
-            return repr(error)
-        return None if answer.is_success else f"HTTP {answer.status_code}"
-
-    until(missing, what=f"hub at {url}", check=hub.check)

@@ -18,10 +18,11 @@ from typing import Any
 import httpx
 
 from tests.devcluster import build, cache
+from tests.devcluster.answering import until_answering
 from tests.devcluster.build.keycloak import NAME
 from tests.devcluster.errors import ApiError
 from tests.devcluster.processes import Processes
-from tests.devcluster.waiting import PATIENCE_SECONDS, Check, nothing, until
+from tests.devcluster.waiting import PATIENCE_SECONDS
 
 ADMIN = "admin"
 THREADS = "io.quarkus.bootstrap.forkjoin.QuarkusForkJoinWorkerThreadFactory"
@@ -209,7 +210,8 @@ def start(processes: Processes, folder: Path, program: Path, *, host: str, log: 
             "KC_BOOTSTRAP_ADMIN_PASSWORD": password,
         },
     )
-    _wait_until_ready(f"http://{host}:{management_port}/health/ready", check=process.check)
+    url_of_health = f"http://{host}:{management_port}/health/ready"
+    until_answering(url_of_health, what="Keycloak to be ready", check=process.check)
     return Keycloak(url, password=password)
 
 
@@ -220,17 +222,6 @@ def _home(program: Path, home: Path) -> Path:
     for part in SHARED_PARTS:
         (home / part).symlink_to(program / part)
     return home
-
-
-def _wait_until_ready(url: str, *, check: Check = nothing) -> None:
-    def missing() -> str | None:
-        try:
-            answer = httpx.get(url, trust_env=False, timeout=5)
-        except httpx.TransportError as error:
-            return repr(error)
-        return None if answer.is_success else answer.text
-
-    until(missing, what="Keycloak to be ready", check=check)
 
 
 def _free_ports(host: str, count: int) -> list[int]:

@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import botocore.session
-import httpx
 from botocore.config import Config
 
 from tests.devcluster import build
+from tests.devcluster.answering import until_answering
 from tests.devcluster.commands import execute
 from tests.devcluster.processes import Processes
 from tests.devcluster.record import write_whole
-from tests.devcluster.waiting import Check, nothing, until
+from tests.devcluster.waiting import Check, nothing
 
 PROGRAMS = ("versitygw",)
 REGION = "us-east-1"
@@ -98,14 +98,7 @@ class ObjectStore:
         }
 
     def wait_until_ready(self, *, check: Check = nothing) -> None:
-        def missing() -> str | None:
-            try:
-                httpx.get(f"{self.url}/", trust_env=False, timeout=5)
-            except httpx.TransportError as error:
-                return repr(error)
-            return None
-
-        until(missing, what=f"the object store at {self.url}", check=check)
+        until_answering(f"{self.url}/", what=f"the object store at {self.url}", refusals=True, check=check)
 
     def _admin(self, *arguments: str) -> str:
         admin = {

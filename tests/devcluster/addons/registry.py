@@ -15,18 +15,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import httpx
 import yaml
 
 from tests.devcluster.addons.fault_proxy import FaultProxy
 from tests.devcluster.addons.storage import publish
 from tests.devcluster.addons.variants import write_variant
+from tests.devcluster.answering import until_answering
 from tests.devcluster.build import ensure_image, ensure_tools
 from tests.devcluster.cluster import Cluster
 from tests.devcluster.errors import StateError
 from tests.devcluster.processes import Process
 from tests.devcluster.spec import Addon
-from tests.devcluster.waiting import until
 
 USER = "puller"
 PASSWORD = "only-for-the-development-cluster"
@@ -115,7 +114,13 @@ def prepare(cluster: Cluster) -> None:
             hosts = node.certs_dir / address / "hosts.toml"
             hosts.parent.mkdir(parents=True, exist_ok=True)
             hosts.write_text(_hosts(address))
-        _wait_until_answering(address, process, proxy)
+
+        def check(process: Process = process) -> None:
+            process.check()
+            proxy.check()
+
+        url = f"http://{address}/v2/"  # one of the two asks for a login
+        until_answering(url, what=f"registry at {address}", refusals=True, check=check)
 
 
 def storage_dir(cluster: Cluster) -> Path:
@@ -136,21 +141,6 @@ def _serve(cluster: Cluster, name: str, *, auth: dict[str, Any] | None) -> tuple
     file.write_text(yaml.safe_dump(config))
     program = ensure_tools(["docker-registry"])["docker-registry"]
     return address, cluster.popen(name, [program, "serve", file], env={"OTEL_TRACES_EXPORTER": "none"})
-
-
-def _wait_until_answering(address: str, *processes: Process) -> None:
-    def missing() -> str | None:
-        try:
-            httpx.get(f"http://{address}/v2/", timeout=5, trust_env=False)
-        except httpx.TransportError as error:
-            return repr(error)
-        return None
-
-    def check() -> None:
-        for process in processes:
-            process.check()
-
-    until(missing, what=f"registry at {address}", check=check)
 
 
 def _hosts(address: str) -> str:

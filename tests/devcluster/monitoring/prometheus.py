@@ -16,6 +16,7 @@ import httpx
 import yaml
 
 from tests.devcluster import build, cache
+from tests.devcluster.answering import until_answering
 from tests.devcluster.errors import CommandFailedError, DevClusterError
 from tests.devcluster.monitoring.history import Series, open_metrics
 from tests.devcluster.monitoring.scrape import Job, build_config
@@ -61,14 +62,7 @@ class Prometheus:
         httpx.post(f"{self.url}/-/reload", trust_env=False, timeout=60).raise_for_status()
 
     def wait_until_ready(self) -> None:
-        def missing() -> str | None:
-            try:
-                answer = httpx.get(f"{self.url}/-/ready", trust_env=False, timeout=5)
-            except httpx.TransportError as error:
-                return repr(error)
-            return None if answer.is_success else answer.text
-
-        until(missing, what=f"Prometheus at {self.url}", check=self._check)
+        until_answering(f"{self.url}/-/ready", what=f"Prometheus at {self.url}", check=self._check)
 
 
 @contextlib.contextmanager

@@ -46,6 +46,7 @@ FIELDS = (
 )
 """Fields of the form that may be empty."""
 SENT_BEFORE = "This page was sent before with other values. Press Run again if you want a second run."
+GONE = "The profile of that run is not offered to you any more. Please choose another one."
 _QUERY = ("server", "snapshot", "path", "kernel")
 
 
@@ -161,6 +162,7 @@ class New(HandoffPage):
         profiles = offers["profiles"]
         fields.setdefault("key", secrets.token_hex(16))
         fields.setdefault("profile", profiles[0]["name"] if profiles else "")
+        gone = profiles and fields["profile"] not in {one["name"] for one in profiles}
         self.show(
             "new.html",
             offers=offers,
@@ -169,7 +171,7 @@ class New(HandoffPage):
             from_server="server" in fields,
             entries=entries_of(files or ()),
             source_known=files is not None,
-            refusal=refusal or offers["refusal"],
+            refusal=refusal or offers["refusal"] or (GONE if gone else ""),
             forecast=forecast,
             notices=notices or [],
         )

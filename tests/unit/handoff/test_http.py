@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -17,13 +18,15 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+import yaml
 
+from services.base import CatalogFile
 from services.job_handoff.core import RUNNER
 from services.job_handoff.ids import Claims, token_for
 from services.job_handoff.runner.client import Service
 from services.job_handoff.store import StoreError
 
-from .conftest import DIGEST, NOTEBOOK, PREFIX, SOURCE, World, archive, body, start_for_test
+from .conftest import CATALOG, DIGEST, NOTEBOOK, PREFIX, SOURCE, World, archive, body, start_for_test
 
 
 def bob(client: httpx.AsyncClient) -> dict[str, str]:
@@ -146,6 +149,30 @@ async def made_into_a_form(ada: httpx.AsyncClient, fields: dict[str, str]) -> st
     assert done.status_code == 303, done.text
     place = done.headers["Location"].removeprefix(PREFIX)
     return (await ada.get(f"{place}/clone", follow_redirects=True)).text
+
+
+async def test_a_catalog_that_changes_between_the_check_and_the_submission_decides(
+    ada: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fields = {"key": "c", "snapshot": DIGEST, "path": "train.py", "profile": "card"}
+    run = (await ada.post("api/runs", json=body(profile="card"))).json()["id"]
+    assert "has room for it now" in (await ada.post("new", data=fields | {"do": "check"})).text
+    changed = yaml.safe_load(CATALOG.read_text())
+    changed["profiles"] = [one for one in changed["profiles"] if one["name"] != "card"]
+    (tmp_path / "catalog.yaml").write_text(yaml.safe_dump(changed))
+    catalogs = CatalogFile(tmp_path / "catalog.yaml")
+    core = replace(world.service.core, catalogs=catalogs)
+    for part in (world.service, world.service.desk, world.service.desk._judge, world.service.board):
+        monkeypatch.setattr(part, "core" if part is world.service else "_core", core)
+    refused = await ada.post("new", data=fields)
+    assert refused.status_code == 400
+    assert "No workspace “card” is offered to you" in refused.text
+    world.kube.end_for_test(run, succeeded=False)
+    again = await ada.post(f"api/runs/{run}/retry", json={})
+    assert (again.json()["reason"], len(world.kube.all_for_test("jobs"))) == ("unknown-profile", 1)
+    assert (await ada.get(f"runs/{run}")).status_code == 200
+    clone = await ada.get(f"runs/{run}/clone", follow_redirects=True)
+    assert "not offered to you any more" in clone.text
 
 
 async def test_an_answer_that_was_checked_is_shown_again(ada: httpx.AsyncClient) -> None:

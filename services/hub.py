@@ -120,15 +120,32 @@ class Hub:
         """Close all connections."""
         await self._client.aclose()
 
-    async def users(self, *, state: State | None = None) -> tuple[User, ...]:
+    async def users(
+        self, *, state: State | None = None, lost: list[HubError] | None = None
+    ) -> tuple[User, ...]:
         """List users, each once; all pages are read before any user is given.
 
         A hub counts pages from the start of what matches at that moment: acting on one page would move the
         next. Needs `list:users`; times need `read:users:activity`, servers `read:servers`.
+
+        Parameters
+        ----------
+        lost
+            Takes what is wrong with single users and pages, which are then left out; without it, the first
+            of them is raised. The first page, and two in a row, are never single ones.
         """
         query = {"state": state.value} if state else {}
-        found = [_user(item) async for item in self._pages("users", query)]
-        return tuple({user.name: user for user in found}.values())
+        found: dict[str, User] = {}
+        async for item in self._pages("users", query, lost):
+            try:
+                user = _user(item)
+            except HubError as error:
+                if lost is None:
+                    raise
+                lost.append(error)
+            else:
+                found[user.name] = user
+        return tuple(found.values())
 
     async def user(self, name: str) -> User | None:
         """Read one user; None if there is none of that name, or none that the token may see."""
@@ -183,16 +200,33 @@ class Hub:
             case _:
                 raise _refused(response)
 
-    async def _pages(self, path: str, query: Mapping[str, str]) -> AsyncIterator[dict[str, Any]]:
+    async def _pages(
+        self, path: str, query: Mapping[str, str], lost: list[HubError] | None
+    ) -> AsyncIterator[Any]:
         """Give the items of all pages. The next page is asked for by number, not by the URL in the answer."""
         offset: int | None = 0
+        beyond: int | None = None
+        """Where the next page begins if this one is lost; None where it must not be."""
         while offset is not None:
-            body = await self._ask(path, {**query, "offset": str(offset), "limit": str(PAGE)})
-            if not isinstance(body, dict) or not isinstance(body.get("items"), list):
-                raise HubError(f"{path}: not an answer in pages; is this a JupyterHub of 5.4 or newer?")
+            try:
+                body = await self._page(path, {**query, "offset": str(offset), "limit": str(PAGE)})
+            except HubError as error:
+                if lost is None or beyond is None:
+                    raise
+                lost.append(error)
+                offset, beyond = beyond, None
+                continue
             for item in body["items"]:
                 yield item
-            offset = _next_offset(path, body, offset)
+            following = _next_offset(path, body, offset)
+            beyond = None if following is None else 2 * following - offset
+            offset = following
+
+    async def _page(self, path: str, query: Mapping[str, str]) -> Mapping[str, Any]:
+        body = await self._ask(path, query)
+        if not isinstance(body, dict) or not isinstance(body.get("items"), list):
+            raise HubError(f"{path}: not an answer in pages; is this a JupyterHub of 5.4 or newer?")
+        return body
 
     async def _ask(self, path: str, query: Mapping[str, str] | None = None) -> Any:
         """Ask a question and give the JSON of its answer."""

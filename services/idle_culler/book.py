@@ -61,8 +61,9 @@ class Book:
         return self.policy.mode is Mode.ACT
 
     def running(self) -> tuple[Key, ...]:
-        """Name all servers that run."""
-        return tuple(self.observer.view.servers)
+        """Name all servers that run, as far as that is known."""
+        view = self.observer.view
+        return tuple(key for key in view.servers if key not in view.unlisted)
 
     def keys_of(self, user: str) -> Iterator[Key]:
         """Name the servers of a user that were judged."""

@@ -50,6 +50,8 @@ class View:
 
     servers: dict[Key, HubFacts] = field(default_factory=dict)
     listed: datetime | None = None
+    unlisted: frozenset[Key] = frozenset()
+    """Servers that may stand in what could not be read of the last list: nobody knows how they are now."""
     pods: Mapping[Key, PodFacts] | None = None
     """None where they cannot be listed."""
     metrics: Metrics | None = None
@@ -114,10 +116,13 @@ class Observer:
 
     async def _list(self, now: datetime) -> None:
         """Read all servers; a list that fails is asked for again at the next look."""
-        self.view.listed = None
-        self.view.servers = _ready(await self._hub.users(state=State.READY))
-        self.view.listed = now
-        self._note("hub", "")
+        view, lost = self.view, list[HubError]()
+        view.listed = None
+        found = _ready(await self._hub.users(state=State.READY, lost=lost))
+        view.unlisted = frozenset(view.servers.keys() - found.keys()) if lost else frozenset()
+        view.servers = {key: view.servers[key] for key in view.unlisted} | found
+        view.listed = None if lost else now
+        self._note("hub", f"not all servers could be read: {lost[0]}" if lost else "")
 
     async def _read(self, newcomers: Collection[str]) -> None:
         for user in sorted(newcomers)[:NEWCOMERS]:

@@ -46,6 +46,8 @@ class FakeHub:
         self.slow_to_stop = False
         """Stops are answered before they are over; `finish_stops_for_test` ends them."""
         self.page_limit = PAGE_LIMIT
+        self.broken_pages: set[int] = set()
+        """Offsets of pages that end in an error of the hub."""
         self.version = "5.5.4"
         self.about: dict[str, Any] = {}
         self.services: dict[str, dict[str, Any]] = {}
@@ -170,6 +172,8 @@ class FakeHub:
         paged = "application/jupyterhub-pagination+json" in request.headers.get("Accept", "")
         offset = int(request.url.params.get("offset", 0))
         limit = min(int(request.url.params.get("limit", DEFAULT_LIMIT)), self.page_limit)
+        if offset in self.broken_pages:
+            return _error(500, "Internal Server Error")
         items = found[offset : offset + limit]
         if not paged:
             return httpx.Response(200, json=items)

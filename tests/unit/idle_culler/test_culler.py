@@ -110,6 +110,43 @@ async def test_without_the_hub_nothing_is_done_and_grace_begins_anew() -> None:
     assert await world.stops() == ["ada/"]
 
 
+async def test_a_page_or_a_user_of_the_hub_that_cannot_be_read_costs_those_servers_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("services.retries.FIRST_DELAY", 0.0)
+    world = CulledHub(POLICY)
+    world.hub.page_limit = 2
+    for user in ("ada", "bob", "cyd", "dan", "eve", "fay"):
+        world.add(user)
+    world.culler.book.observer._list_hub_every = timedelta(0)
+    await world.passes(3)
+    assert await world.culler.keep(("cyd", "")) == ""
+    world.hub.broken_pages = {2}
+    world.hub.users["fay"]["servers"][""]["started"] = "yesterday"
+    await world.passes(STOP - 3)
+    assert sorted(await world.stops()) == ["ada/", "bob/", "eve/"], "those that could be read"
+    assert source_up(world, "hub") == 0
+    assert world.culler.book.memory.tracks["cyd", ""].keeps == 1
+    assert [notice.title for notice in world.outbox.sent].count("Idle-culler: hub") == 1
+    world.hub.broken_pages = set()
+    await world.passes(STOP)
+    assert "dan/" in await world.stops()
+    assert "fay/" not in world.hub.stopped
+
+
+async def test_without_two_pages_in_a_row_the_hub_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("services.retries.FIRST_DELAY", 0.0)
+    world = CulledHub(POLICY)
+    world.hub.page_limit, world.hub.broken_pages = 1, {1, 2}
+    for user in ("ada", "bob", "cyd"):
+        world.add(user)
+    with pytest.raises(HubError):
+        await world.passes(1)
+    world.hub.broken_pages = {0}
+    with pytest.raises(HubError):
+        await world.passes(1)
+
+
 async def test_clocks_warnings_and_keeps_outlive_a_restart(tmp_path: Path) -> None:
     world = CulledHub(POLICY, state=tmp_path / "state.json")
     world.add("ada")

@@ -107,6 +107,31 @@ def test_hours_and_days_are_those_of_the_time_zone(moment: str, matches: bool) -
     assert (rules.limits(pod(), None, datetime.fromisoformat(moment)).idle is not None) is matches
 
 
+@pytest.mark.parametrize(
+    ("moment", "matches"),
+    [
+        ("2026-03-29T00:30:00+00:00", False),  # 01:30 in Berlin
+        ("2026-03-29T01:30:00+00:00", False),  # 03:30: there was no hour from two to three
+        ("2026-10-25T00:30:00+00:00", True),  # 02:30 in summer time
+        ("2026-10-25T01:30:00+00:00", True),  # 02:30 again
+        ("2026-10-25T02:30:00+00:00", False),
+    ],
+)
+def test_an_hour_that_is_left_out_or_comes_twice(moment: str, matches: bool) -> None:
+    rules = policy({"when": {"hours": "02:00-03:00"}, "idleTimeout": "30m"}, timezone="Europe/Berlin")
+    assert (rules.limits(pod(), None, datetime.fromisoformat(moment)).idle is not None) is matches
+
+
+def test_warnings_of_a_profile_come_longest_first_whatever_their_order() -> None:
+    catalog = catalog_with(idleTimeout="2h", warnBefore=["2m", "20m", "2m"])
+    assert policy().limits(pod(**PROFILE), catalog, NOON).warn_before == (1200.0, 120.0)
+
+
+def test_a_team_or_profile_that_nobody_has_matches_nobody() -> None:
+    rules = policy({"when": {"teams": ["ghosts"], "profiles": ["none"]}, "idleTimeout": "1m"})
+    assert rules.limits(pod(), None, NOON).idle is None
+
+
 def test_hours_within_a_day() -> None:
     rules = policy({"when": {"hours": "09:00-17:00"}, "idleTimeout": "30m"})
     found = [rules.limits(pod(), None, NOON.replace(hour=hour)).idle for hour in (8, 9, 16, 17)]

@@ -25,7 +25,8 @@ class Flight:
         self.total = 0
         self._by_registry: Counter[str] = Counter()
         self._by_pool: Counter[str] = Counter()
-        self._by_want: Counter[str] = Counter()
+        self._shows: Counter[Key] = Counter()
+        """Pulls that will show whether something works."""
         self._going_well: set[str] = set()
         self._nodes: set[str] = set()
         self._pins = len(picture.pods)
@@ -43,21 +44,26 @@ class Flight:
         self._nodes.add(pod.node)
         if machine is None or (not alive and picture.at - pod.created > self._limits.timeout):
             return
-        self._count(pod.node, registry_of(pod.image))
+        registry = registry_of(pod.image)
+        self._count(pod.node, registry)
         if alive and not pod.ending:
-            self._by_want[pod.want] += 1
-        if self._goes_well(pod, picture.at):
-            self._going_well.add(pod.want)
+            self._show(pod.want, registry)
+            if self._goes_well(pod, picture.at):
+                self._going_well.add(pod.want)
 
     def _goes_well(self, pod: PullPod, now: datetime) -> bool:
-        fetches = pod.step is Step.PULLING and not pod.ending and pod.begun is not None
-        return fetches and now - max(pod.begun or now, pod.since_here) >= self._limits.canary_wait
+        if pod.step is not Step.PULLING or pod.begun is None:
+            return False
+        return now - max(pod.begun, pod.since_here) >= self._limits.canary_wait
+
+    def _show(self, want: str, registry: str) -> None:
+        self._shows.update([(Blame.ALL, ""), (Blame.REGISTRY, registry), (Blame.IMAGE, want)])
 
     def begin(self, want: Want, node: str) -> None:
         """Count one more pull."""
         self._pins += 1
         self._count(node, want.registry)
-        self._by_want[want.id] += 1
+        self._show(want.id, want.registry)
 
     def _count(self, node: str, registry: str) -> None:
         """Count a pull in everything that it burdens: a node may be part of several pools."""
@@ -81,7 +87,7 @@ class Flight:
 
     def tries(self, want: str) -> bool:
         """Say whether an image is being fetched anywhere where that shows something."""
-        return self._by_want[want] > 0
+        return self._shows[Blame.IMAGE, want] > 0
 
     def proves_itself(self, want: str) -> bool:
         """Say whether an image is being fetched for so long that the others need not wait for its end."""
@@ -91,12 +97,8 @@ class Flight:
         """Say whether a pull is under way that shows whether something works again."""
         blame, name = key
         match blame:
-            case Blame.ALL:
-                return self.total > 0
-            case Blame.REGISTRY:
-                return self._by_registry[name] > 0
-            case Blame.IMAGE:
-                return self.tries(name)
+            case Blame.ALL | Blame.REGISTRY | Blame.IMAGE:
+                return self._shows[key] > 0
             case Blame.PLATFORM:
                 return self.tries(name.rpartition("/")[0])
             case Blame.NODE:

@@ -104,6 +104,17 @@ def test_a_first_pull_that_can_show_nothing_any_more_is_not_waited_for(
     assert world.fetched(made) == {"n1": ["base"]}
 
 
+def test_a_registry_is_tried_again_though_a_pull_from_it_went_down_with_its_node() -> None:
+    cluster = world.Cluster(world.make_node("n0", ready="Unknown"), *nodes(3)[1:])
+    catalog = catalog_of(["base", "torch"])
+    cluster.pods["x"] = pod_of("torch", "n0", step=Step.PULLING, begun=world.NOW)
+    fail(cluster, "base", "n1", Reason.REGISTRY_BUSY)
+    cluster.plan(catalog)
+    del cluster.pods[pod_of("base", "n1").name]
+    cluster.now += timedelta(minutes=2)
+    assert len(cluster.plan(catalog).fetches) == 1
+
+
 def test_pulls_that_were_lost_with_their_nodes_take_no_room_from_others() -> None:
     lost = [world.make_node(f"n{one}", ready="Unknown") for one in range(3)]
     cluster = world.Cluster(*lost, world.make_node("n3"))

@@ -5,6 +5,7 @@ Shell: speaks HTTP.
 
 from __future__ import annotations
 
+import asyncio
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -24,6 +25,10 @@ from .view import Card, Shown, build_card
 
 if TYPE_CHECKING:
     from .culler import Culler
+
+
+ROWS: Final = 200
+"""Servers that a page shows at once: what somebody looks for among more of them is found by a word."""
 
 
 class _Knows:
@@ -155,17 +160,19 @@ class TakeSaved(_Call):
 class ListServers(_Call):
     """How things stand with one's own servers; with all of them for an admin who asks so."""
 
-    def get(self) -> None:
+    async def get(self) -> None:
         culler = self.culler
         if self.get_query_argument("all", ""):
             self.need_admin()
             keys = list(culler.book.judged)
         else:
             keys = list(culler.book.keys_of(self.user))
-        answers = [
-            {"user": user, "server": server, **self.answer_about((user, server)).model_dump(mode="json")}
-            for user, server in sorted(keys)
-        ]
+        answers = []
+        for number, (user, server) in enumerate(sorted(keys)):
+            answer = self.answer_about((user, server)).model_dump(mode="json")
+            answers.append({"user": user, "server": server, **answer})
+            if number % ROWS == ROWS - 1:
+                await asyncio.sleep(0)  # reports are answered meanwhile
         self.finish({"servers": answers, "blocked": culler.gate.reason})
 
 
@@ -211,10 +218,6 @@ class OwnPage(_Knows, Page):
             is_admin=self.is_admin,
             acts_of=Act,
         )
-
-
-ROWS: Final = 200
-"""Servers that a page shows at once: what somebody looks for among more of them is found by a word."""
 
 
 class AllPage(_Knows, Page):

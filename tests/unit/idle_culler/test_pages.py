@@ -163,7 +163,7 @@ async def test_the_page_of_very_many_shows_those_that_end_first_and_finds_the_ot
     world.add("first")
     world.add("last", use=0.9)
     await world.passes(1)
-    book, many = world.culler.book, 10_000
+    book, many = world.culler.book, 2_000
     for number in range(many):
         key = f"user-{number:05}", ""
         one = book.judged["last", ""]
@@ -176,8 +176,8 @@ async def test_the_page_of_very_many_shows_those_that_end_first_and_finds_the_ot
         assert len(shown) == ROWS
         assert shown[:3] == ["first", "user-00000", "user-00001"]
         assert f"{many + 2} running; the {ROWS} that end first are shown" in page
-        found = (await client.get("all", params={"find": " USER-09999 "}, headers=by("root"))).text
-        assert rows(found) == ["user-09999"]
+        found = (await client.get("all", params={"find": " USER-01999 "}, headers=by("root"))).text
+        assert rows(found) == ["user-01999"]
         assert f"{many + 2} running, 1 found" in found
         none = (await client.get("all", params={"find": '"><script>'}, headers=by("root"))).text
         assert rows(none) == []

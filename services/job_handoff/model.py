@@ -144,8 +144,6 @@ class Schedule(Model):
     """Five fields (minute, hour, day, month, weekday), or one of `@hourly`, `@daily`, `@weekly`, …"""
     time_zone: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_+/-]{1,64}$")] = "Etc/UTC"
     """Name of the IANA data base, such as Europe/Berlin."""
-    overlap: Literal["forbid", "replace"] = "forbid"
-    """What happens when the one before has not ended: this one is left out, or takes its place."""
 
 
 class RunRequest(Model):

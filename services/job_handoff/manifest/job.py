@@ -29,7 +29,6 @@ _KEEP_AFTER: Final = timedelta(days=7)
 """The service removes what has ended; Kubernetes does if the service is away for long."""
 _HISTORY: Final = 20
 """Ended runs of a schedule that Kubernetes keeps: as many can end while the service is away."""
-_OVERLAP: Final = {"forbid": "Forbid", "replace": "Replace"}
 
 
 def build_metadata(catalog: Catalog, plan: Plan, site: Site) -> dict[str, Any]:
@@ -106,7 +105,8 @@ def build_cron_job(catalog: Catalog, plan: Plan, site: Site) -> dict[str, Any]:
         "spec": {
             "schedule": schedule.cron,
             "timeZone": schedule.time_zone,
-            "concurrencyPolicy": _OVERLAP[schedule.overlap],
+            # One that was replaced would be gone without a record, and any number could pile up.
+            "concurrencyPolicy": "Forbid",
             "startingDeadlineSeconds": 3600,
             "successfulJobsHistoryLimit": _HISTORY,
             "failedJobsHistoryLimit": _HISTORY,

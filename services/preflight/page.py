@@ -13,6 +13,7 @@ from .problems import Check
 
 NEEDS = {
     "catalog": "the catalog",
+    "pool_nodes": "nodes of the catalog's pools",
     "values": "the values",
     "metrics": "the metrics (`--prometheus`)",
     "trials": "answers to a dry run (a live cluster and the right to create pods)",

@@ -118,6 +118,14 @@ class Scene:
         return tuple(read_node(one) for one in self.objects.of("Node"))
 
     @property
+    def pool_nodes(self) -> tuple[Node, ...] | None:
+        """The nodes of all pools; None if there is none to judge by, though the catalog has pools."""
+        if self.catalog is None or not self.objects.seen("Node"):
+            return None
+        found = tuple(node for pool in self.pools.values() for node in self.nodes_of(pool))
+        return found or (None if self.pools else ())
+
+    @property
     def pools(self) -> Mapping[str, Pool]:
         return self.catalog.pools if self.catalog else {}
 

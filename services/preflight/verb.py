@@ -45,6 +45,8 @@ SIGNS = {
     Outcome.NOT_CHECKED: "not checked",
 }
 
+WORST_LAST = (Outcome.PASSED, Outcome.NOT_CHECKED, Outcome.WARNED, Outcome.FAILED)
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -181,8 +183,10 @@ def _rights(services: Iterable[str]) -> tuple[Rights, ...]:
 
 
 def report(results: Sequence[Result], denied: Mapping[str, str]) -> Report:
-    """Tell what came of all checks: the table for people, the whole for programs."""
-    rows = [(SIGNS[one.outcome], one.check.code, _told(one, denied)) for one in results]
+    """Tell what came of all checks: for people with what is wrong at the end, where they look first."""
+    ordered = sorted(results, key=lambda one: WORST_LAST.index(one.outcome))
+    rows = [(SIGNS[one.outcome], one.check.code, _told(one, denied)) for one in ordered]
+    findings = [observation for one in ordered for observation in one.observations]
     counts = {outcome: sum(one.outcome is outcome for one in results) for outcome in Outcome}
     summary = ", ".join(f"{number} {SIGNS[outcome].lower()}" for outcome, number in counts.items() if number)
     data = [
@@ -195,10 +199,10 @@ def report(results: Sequence[Result], denied: Mapping[str, str]) -> Report:
         for one in results
     ]
     return Report(
-        findings=[observation for one in results for observation in one.observations],
+        findings=findings,
         result={"checks": data, "denied": dict(denied)},
-        text=f"{table([('outcome', 'check', 'what holds'), *rows])}\n\n{summary}",
-        told=frozenset[Severity](),
+        text="\n\n".join([table([("outcome", "check", "what holds"), *rows]), *map(str, findings), summary]),
+        told=frozenset(Severity),
     )
 
 

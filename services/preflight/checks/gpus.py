@@ -219,14 +219,14 @@ CHECKS = (
         code="sharing",
         title="Cards are shared as users are told",
         kinds=("Node",),
-        needs=("catalog",),
+        needs=("catalog", "pool_nodes"),
         run=sharing_as_told,
     ),
     Check(
         code="product",
         title="Cards are those that the catalog names",
         kinds=("Node",),
-        needs=("catalog",),
+        needs=("catalog", "pool_nodes"),
         run=products,
     ),
     Check(

@@ -100,8 +100,11 @@ def test_people_get_a_table(capsys, dump, values):
     printed = capsys.readouterr()
     assert "ok           resource-offered" in printed.out
     assert "not checked  exporter-fields" in printed.out
-    assert "error[rights]" in printed.err
-    assert "seen: " in printed.err
+    assert printed.out.index("not checked  exporter-fields") < printed.out.index("FAILED       rights ")
+    assert "error[rights]" in printed.out
+    assert "seen: " in printed.out
+    assert printed.out.rstrip().splitlines()[-1].endswith("not checked")
+    assert printed.err == ""
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from hub_ext.rights import HUB, Where
 from tests.devcluster.kube import KubeCluster
 from tests.devcluster.pytest_plugin import control_cluster, namespace_name
 from tests.hub.harness import Hub, notebook_server
@@ -62,15 +63,12 @@ def homes(cluster: KubeCluster) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def hub_namespace(cluster: KubeCluster) -> Iterator[str]:
-    """A namespace with the rights that the chart gives its hub, and no more."""
+    """A namespace with the rights that a hub has to have, and no more: the chart's own gives secrets too."""
     name = namespace_name("hub")
     rules = [
-        {
-            "apiGroups": [""],
-            "resources": ["pods", "persistentvolumeclaims", "secrets", "services"],
-            "verbs": ["get", "watch", "list", "create", "delete"],
-        },
-        {"apiGroups": [""], "resources": ["events"], "verbs": ["get", "watch", "list"]},
+        {"apiGroups": [rule.group], "resources": list(rule.resources), "verbs": list(rule.verbs)}
+        for rule in HUB.rules
+        if rule.where is Where.WORKSPACES and not rule.optional
     ]
     rbac = "rbac.authorization.k8s.io"
     place = {"name": "hub", "namespace": name}

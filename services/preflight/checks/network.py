@@ -5,7 +5,7 @@ Pure: no clock, no network.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import IPv4Network, ip_network
 from typing import Any, Final
 
@@ -87,22 +87,22 @@ def webhooks(scene: Scene) -> Iterator[Problem]:
             for hook in configuration.get("webhooks") or []:
                 if hook.get("failurePolicy", "Fail") != "Fail" or not _takes_pods(hook):
                     continue
-                if not _covers(scene, hook.get("namespaceSelector") or {}):
-                    continue
-                yield from _answering(scene, configuration["metadata"]["name"], hook)
+                selector = hook.get("namespaceSelector") or {}
+                if covered := [name for name in scene.namespaces if _covers(scene, name, selector)]:
+                    yield from _answering(scene, configuration["metadata"]["name"], hook, covered)
 
 
-def _answering(scene: Scene, name: str, hook: Mapping[str, Any]) -> Iterator[Problem]:
+def _answering(scene: Scene, name: str, hook: Mapping[str, Any], covered: Sequence[str]) -> Iterator[Problem]:
     service = (hook.get("clientConfig") or {}).get("service")
     if service is None:
         return
     where = f"{service['namespace']}/{service['name']}"
     if not _has_endpoints(scene, service["namespace"], service["name"]):
         yield Problem(
-            message=f"webhook {hook['name']} has to agree to every pod in {scene.namespace} and nobody "
-            "answers for it",
+            message=f"webhook {hook['name']} has to agree to every pod in {', '.join(covered)} and "
+            "nobody answers for it",
             evidence=f"{name}: failurePolicy Fail, service {where} without ready endpoints",
-            help="Bring its pods up, or leave the namespace out by its namespaceSelector.",
+            help="Bring its pods up, or leave the namespaces out by its namespaceSelector.",
             path=f"webhooks/{name}",
         )
     elif int(hook.get("timeoutSeconds", 10)) > 15:
@@ -124,10 +124,10 @@ def _takes_pods(hook: Mapping[str, Any]) -> bool:
     )
 
 
-def _covers(scene: Scene, selector: Mapping[str, Any]) -> bool:
-    """Say whether a namespace selector takes the namespace of workspaces."""
-    namespace = scene.objects.named("Namespace", scene.namespace)
-    labels = {"kubernetes.io/metadata.name": scene.namespace}
+def _covers(scene: Scene, name: str, selector: Mapping[str, Any]) -> bool:
+    """Say whether a namespace selector takes a namespace of workspaces."""
+    namespace = scene.objects.named("Namespace", name)
+    labels = {"kubernetes.io/metadata.name": name}
     labels |= ((namespace or {"metadata": {}})["metadata"].get("labels")) or {}
     if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
         return False

@@ -26,6 +26,17 @@ _REMEDIES: Final = {
     Reason.MISSING_OBJECT: "Make what is missing; `gpu-workspaces manifests` prints what this bundle needs.",
     Reason.WEBHOOK_UNREACHABLE: "Bring the webhook's pods up, or leave the namespace out by its selector.",
 }
+_PASSING: Final = frozenset(
+    {
+        Reason.API_BUSY,
+        Reason.API_ERROR,
+        Reason.API_UNAVAILABLE,
+        Reason.QUOTA_CONFLICT,
+        Reason.QUOTA_NOT_READY,
+        Reason.QUOTA_TIMEOUT,
+    }
+)
+"""What may be over when it is asked again."""
 _OTHERWISE: Final = "Change the profile, the values, or the rule that refuses it."
 
 
@@ -63,7 +74,7 @@ def _problem(refusal: Refusal, profiles: list[str], *, namespace: str) -> Proble
         evidence=refusal.detail,
         help=_REMEDIES.get(refusal.reason, _OTHERWISE),
         path=f"namespaces/{namespace}",
-        severity=Severity.WARNING if refusal.retry else Severity.ERROR,
+        severity=Severity.WARNING if refusal.reason in _PASSING else Severity.ERROR,
     )
 
 

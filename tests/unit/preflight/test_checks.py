@@ -613,6 +613,13 @@ def test_the_namespaces_of_teams_are_looked_at(code, kind):
     assert f"ws-nlp/{wrong['metadata']['name']}" in found[1]
 
 
+def test_a_webhook_over_the_namespace_of_a_team_is_told():
+    one = hook(service=AWAY, namespaceSelector={"matchLabels": {"kubernetes.io/metadata.name": "ws-nlp"}})
+    assert findings("webhook", objects={one["kind"]: [one]}) == []
+    (found,) = findings("webhook", objects={one["kind"]: [one]}, catalog=TEAM)
+    assert "every pod in ws-nlp" in found[1]
+
+
 def test_a_pool_whose_nodes_come_on_demand_is_only_noted():
     from tests.unit.preflight.scenes import CATALOG
 

@@ -118,6 +118,7 @@ async def test_a_webhook_that_does_not_answer_is_told() -> None:
     (found,) = judge(CHECK, replace(scene(), trials=trials)).observations
     assert "full@1, share@1, slice@1: " in found.message
     assert "webhook-unreachable" in found.message
+    assert found.severity is Severity.ERROR
 
 
 async def test_what_is_too_much_is_said_to_be_left_out() -> None:

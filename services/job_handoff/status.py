@@ -148,14 +148,20 @@ def _ended(seen: Observed, queue: QueueState) -> _Found | None:
     if end is None:
         return None
     if end.succeeded:
-        said = texts.read_said(seen.last_word or {})
-        lost = said is not None and said[0] is RunReason.RESULTS_NOT_KEPT
-        reason, what = (said[0], said[1]) if said and lost else (RunReason.SUCCEEDED, "")
-        return _Found(phase=Phase.SUCCEEDED, reason=reason, what=what, since=end.at, ended=end.at)
+        lost = _lost(seen)
+        reason = RunReason.SUCCEEDED if lost is None else RunReason.RESULTS_NOT_KEPT
+        return _Found(phase=Phase.SUCCEEDED, reason=reason, what=lost or "", since=end.at, ended=end.at)
     reason, what, detail = _cause(seen, queue, end)
     return _Found(
         phase=Phase.FAILED, reason=reason, what=what, since=end.at, ended=end.at, detail=detail or end.detail
     )
+
+
+def _lost(seen: Observed) -> str | None:
+    """Say which results could not be kept: as its pod says, or the store; None if all were."""
+    messages = (container.message for pod in seen.pods for container in pod.containers)
+    words = [*map(texts.read_word, messages), texts.read_said(seen.last_word or {})]
+    return next((word[1] for word in words if word and word[0] is RunReason.RESULTS_NOT_KEPT), None)
 
 
 def _given_up(seen: Observed, queue: QueueState) -> _Found | None:

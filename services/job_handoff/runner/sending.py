@@ -33,7 +33,7 @@ class Sender:
     @property
     def lost(self) -> str:
         """Say what of the results is not kept, and why; empty if all of it is."""
-        names = [name for name in self._lost if not name.startswith("logs/")]
+        names = [name for name in self._lost if name.startswith("outputs/")]
         if not names:
             return ""
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""

@@ -300,6 +300,18 @@ def test_of_several_pods_the_one_that_failed_says_why() -> None:
     assert (status.reason, "exit status 3" in status.text) == ("program-failed", True)
 
 
+@pytest.mark.parametrize("where", ["pod", "store"])
+def test_results_that_are_not_kept_are_told_of_a_run_that_is_done(where: str) -> None:
+    word = {"reason": "results-not-kept", "message": "outputs/a: You keep 2 MiB", "exit": 0}
+    well = {"exitCode": 0, "message": json.dumps(word), "startedAt": STAMP, "finishedAt": STAMP}
+    done = obj("TrainJob", {"conditions": [condition("Complete")]})
+    pods = (pod("Succeeded", terminated=well), pod("Succeeded", "run-x-2", terminated={"exitCode": 0}))
+    found = {"pods": pods} if where == "pod" else {"last_word": word}
+    status = judge(Observed(obj=done, now=NOW, **found))
+    assert (status.phase, status.reason) == (Phase.SUCCEEDED, "results-not-kept")
+    assert "(outputs/a: You keep 2 MiB)" in status.text
+
+
 def test_a_new_pod_decides_over_an_old_one() -> None:
     first, second = ended(1), pod(name="run-x-2")
     running = judge(Observed(obj=obj(), now=NOW, workload=workload(*ADMITTED), pods=(first, second)))

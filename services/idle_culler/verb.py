@@ -15,11 +15,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
 from pydantic import ValidationError
 
 from hub_ext.catalog.load import load_catalog
 from hub_ext.cli.catalogs import UsageError
+from hub_ext.cli.files import read_yaml
 from hub_ext.cli.report import Report, count, table
 from hub_ext.errors import Finding, Severity
 from hub_ext.units import format_duration, parse_duration
@@ -98,20 +98,25 @@ def _read(path: Path) -> Iterator[Facts]:
 
 
 def _documents(path: Path) -> Iterator[tuple[str, Any]]:
-    try:
-        raw = path.read_bytes()
-        text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8")
-        if ".jsonl" in path.suffixes:
-            for number, line in enumerate(text.splitlines(), 1):
-                if line.strip():
-                    yield f"{path}:{number}", json.loads(line)
-            return
-        data = yaml.safe_load(text)
-    except (OSError, EOFError, zlib.error, ValueError, yaml.YAMLError) as error:
-        raise UsageError(f"{path}: cannot be read: {error}") from None
+    if ".jsonl" in path.suffixes:
+        yield from _lines(path)
+        return
+    data = read_yaml(path)
     items = data.get("servers", [data]) if isinstance(data, dict) else data
     for number, item in enumerate(items if isinstance(items, list) else [items]):
         yield f"{path}[{number}]", item
+
+
+def _lines(path: Path) -> Iterator[tuple[str, Any]]:
+    """Read a recording; one that is being written may end in the middle of a line, and is named then."""
+    try:
+        raw = path.read_bytes()
+        text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8")
+        for number, line in enumerate(text.splitlines(), 1):
+            if line.strip():
+                yield f"{path}:{number}", json.loads(line)
+    except (EOFError, zlib.error, ValueError, gzip.BadGzipFile, RecursionError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}") from None
 
 
 def _interval(facts: Sequence[Facts]) -> timedelta:

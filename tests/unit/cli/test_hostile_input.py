@@ -15,6 +15,7 @@ from hub_ext.cli import main
 
 ROOT = Path(__file__).resolve().parents[3]
 CATALOG = ROOT / "tests" / "demo" / "catalog.yaml"
+FACTS = ROOT / "tests" / "golden" / "facts.yaml"
 POD = {"kind": "Pod", "metadata": {"name": "\ud800"}}
 FILES = {
     "nothing": None,
@@ -57,6 +58,11 @@ VERBS = {
     "preflight": ["preflight", "--offline", "--values", "FILE"],
     "preflight of a dump": ["preflight", "--cluster", "FILE"],
     "doctor": ["doctor", "--facts", "FILE"],
+    "prepull": ["prepull", "plan", "CATALOG", "--cluster", "FILE"],
+    "prepull by settings": ["prepull", "plan", "CATALOG", "--cluster", "NODES", "--config", "FILE"],
+    "prepull by starts": ["prepull", "plan", "CATALOG", "--cluster", "NODES", "--starts", "FILE"],
+    "cull": ["cull", "judge", "FILE"],
+    "cull by settings": ["cull", "replay", "FACTS", "--settings", "FILE"],
 }
 
 
@@ -68,7 +74,9 @@ def test_every_file_gets_a_sentence_and_none_a_trace(
         file = tmp_path / name.replace(" ", "-")
         if content is not None:
             file.write_bytes(content)
-        words = {"FILE": str(file), "CATALOG": str(CATALOG)}
+        nodes = tmp_path / "nodes.json"
+        nodes.write_text('{"kind": "Node", "metadata": {"name": "n1"}}')
+        words = {"FILE": str(file), "CATALOG": str(CATALOG), "FACTS": str(FACTS), "NODES": str(nodes)}
         arguments = [words.get(word, word) for word in VERBS[verb]]
         assert main(arguments) in {0, 1, 2}
         said = capsys.readouterr()

@@ -257,7 +257,11 @@ def test_a_recording_of_several_days_is_read_as_it_was_written(tmp_path: Path) -
         ("servers: [{user: a}]", "at: Field required"),
         ("servers: [{user: a, at: 2026-01-01T00:00:00Z, hub: {started: null}, gpus: 1}]", "gpus: "),
         ("servers: [{user: a, at: 2026-01-01T00:00:00Z, hub: {started: .inf}}]", "hub.started: "),
-        ("{", "cannot be read"),
+        ("{", "neither JSON nor YAML"),
+        ("42", "Input should be"),
+        ("servers: {a: 1}", "Input should be|Field required|Unexpected"),
+        ("[" * 3000, "too deeply"),
+        ("a: &a {b: *a}", "contains itself"),
         ("servers: []", "no observations"),
     ],
 )

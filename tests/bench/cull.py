@@ -2,9 +2,9 @@
 
     python -m tests.bench.cull
 
-Compares what a pass in which nothing is idle costs the hub, how long it takes, and how long a stop takes among
-200 whose pods are slow: the other stops a few, one after the other, and is compared by the stop. Prints ratios;
-says nothing of a machine's speed.
+Compares what a pass in which nothing is idle costs the hub, how long it takes, and how long a stop takes
+among 200 whose pods are slow: the other stops a few, one after the other, and is compared by the stop. Prints
+ratios; says nothing of a machine's speed.
 """
 
 from __future__ import annotations

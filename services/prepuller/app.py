@@ -117,5 +117,5 @@ class PrepullerService(Service[PrepullerSettings]):
 def _starts_of(path: Path | None) -> Starts:
     if path is None or not path.exists():
         return {}
-    with path.open(encoding="utf-8") as lines:
+    with path.open(encoding="utf-8", errors="replace") as lines:
         return count_starts(read_records(lines, name=str(path)), datetime.now(UTC))

@@ -21,6 +21,7 @@ from hub_ext.audit import read_records
 from hub_ext.catalog.load import load_catalog
 from hub_ext.cli.catalogs import UsageError
 from hub_ext.cli.cluster_files import read_objects
+from hub_ext.cli.files import read_text
 from hub_ext.cli.report import Report, count, table
 from hub_ext.cluster.images import short_name
 from hub_ext.cluster.kinds import Kind
@@ -154,14 +155,22 @@ def _judge(args: argparse.Namespace) -> Moment:
     for kind in _ORDER:
         for item in objects:
             if _KINDS.get(item["kind"]) is kind:
-                store.put(kind, item, now)
+                _put(store, kind, item, now)
     if not store.machines:
         raise UsageError("no node in these files: add what `kubectl get nodes -o json` writes")
     judge = Judge(_settings(args.config), store)
     if args.starts is not None:
-        with args.starts.open(encoding="utf-8") as lines:
-            judge.starts = count_starts(read_records(lines, name=str(args.starts)), now)
+        lines = read_text(args.starts).splitlines()
+        judge.starts = count_starts(read_records(lines, name=str(args.starts)), now)
     return judge.judge(load_catalog(args.catalog), now)
+
+
+def _put(store: Store, kind: Kind, item: Mapping[str, Any], now: datetime) -> None:
+    try:
+        store.put(kind, item, now)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        name = item["metadata"].get("name")
+        raise UsageError(f"{item['kind']} {name} is not as an API server gives it: {error!r}") from error
 
 
 def _settings(path: Path | None) -> Settings:

@@ -69,8 +69,9 @@ def one_home_each(scene: Scene) -> Iterator[Problem]:
     """Where a user has two claims for one server, one of them is the home and the other was lost."""
     homes = defaultdict(list)
     for claim in _homes(scene):
-        homes[_annotation(claim, _USER), _annotation(claim, _SERVER)].append(claim["metadata"]["name"])
-    for (user, server), names in homes.items():
+        key = (claim["metadata"].get("namespace", ""), _annotation(claim, _USER), _annotation(claim, _SERVER))
+        homes[key].append(claim["metadata"]["name"])
+    for (_, user, server), names in homes.items():
         if len(names) > 1:
             yield Problem(
                 message=f"{user!r} has {len(names)} claims for "
@@ -104,9 +105,10 @@ def _volumes(found: Any) -> list[Mapping[str, Any]]:
 
 
 def _homes(scene: Scene) -> Iterator[Object]:
-    for claim in scene.objects.inside("PersistentVolumeClaim", scene.namespace):
-        if _annotation(claim, _USER):
-            yield claim
+    for namespace in scene.namespaces:
+        for claim in scene.objects.inside("PersistentVolumeClaim", namespace):
+            if _annotation(claim, _USER):
+                yield claim
 
 
 def _annotation(item: Object, key: str) -> str:

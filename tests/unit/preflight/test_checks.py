@@ -613,6 +613,19 @@ def test_the_namespaces_of_teams_are_looked_at(code, kind):
     assert f"ws-nlp/{wrong['metadata']['name']}" in found[1]
 
 
+def test_homes_are_looked_at_in_namespaces_of_teams_too():
+    claims = [claim(name, namespace="ws-nlp", user="ada", server="GPU") for name in ("home-a", "home-b")]
+    assert findings("one-home", objects={"PersistentVolumeClaim": claims}) == []
+    assert findings("one-home", objects={"PersistentVolumeClaim": claims}, catalog=TEAM)
+    assert findings("server-names", objects={"PersistentVolumeClaim": claims}, catalog=TEAM)
+
+
+def test_homes_of_two_namespaces_are_two_homes():
+    """Who is in two teams has a home in the namespace of each."""
+    claims = [claim("home-a", namespace=name, user="ada") for name in ("jupyterhub", "ws-nlp")]
+    assert findings("one-home", objects={"PersistentVolumeClaim": claims}, catalog=TEAM) == []
+
+
 def test_a_webhook_over_the_namespace_of_a_team_is_told():
     one = hook(service=AWAY, namespaceSelector={"matchLabels": {"kubernetes.io/metadata.name": "ws-nlp"}})
     assert findings("webhook", objects={one["kind"]: [one]}) == []

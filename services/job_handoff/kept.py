@@ -98,9 +98,9 @@ class Kept:
             for path in new:
                 known.pending.pop(path, None)
 
-    async def note(self, user: str, path: str, size: int) -> None:
+    async def note(self, user: str, path: str, size: int, *, slack: float = 1.0) -> None:
         """Count a file that somebody else is let write."""
-        await self.check(user, {path: size})
+        await self.check(user, {path: size}, slack=slack)
         self._users[user].shelf.put(path, size)
 
     def forget(self, user: str) -> None:

@@ -139,7 +139,7 @@ class Place(RunnerHandler):
         place, size = self.place(name), self.size()
         signed = None
         if self.handoff.settings.store.direct:
-            await core.kept.note(self.claims.user, place, size)
+            await core.kept.note(self.claims.user, place, size, slack=slack_of(name))
             signed = await core.store.sign("PUT", place)
         else:
             await core.kept.check(self.claims.user, {place: size}, slack=slack_of(name))

@@ -104,7 +104,10 @@ class HomeSpawner(AttemptSpawner):
         return url
 
     async def _learn_home(self) -> None:
-        """Look once where a home is; without the right to it, or without an answer, that stays unknown."""
+        """Look once where a home is; without the right to it, or without an answer, that stays unknown.
+
+        A volume that the client cannot read, as one of a newer cluster, must not end a start that went well.
+        """
         made = self._attempt is not None and self._attempt.created.is_set()
         known = self.home is not None and self.home.is_at(self.namespace, self.pvc_name)
         if known or not made or not self.storage_pvc_ensure or not HomeSpawner._may_read_volumes:
@@ -112,8 +115,8 @@ class HomeSpawner(AttemptSpawner):
         try:
             async with asyncio.timeout(_PATIENCE):
                 self.home = await self._find_home()
-        except (TimeoutError, *UNANSWERED):
-            self.log.info("It is not known where the home of %s is: no answer", self._log_name)
+        except (TimeoutError, ValueError, *UNANSWERED) as error:
+            self.log.info("It is not known where the home of %s is: %r", self._log_name, error)
         except ApiException as error:
             HomeSpawner._may_read_volumes = error.status != HTTPStatus.FORBIDDEN
             self.log.info("It is not known where the home of %s is: status=%s", self._log_name, error.status)

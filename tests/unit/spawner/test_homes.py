@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiohttp import ClientConnectionError
 from tornado import web
 
 from hub_ext.attempt import Attempt
@@ -220,3 +221,18 @@ async def test_an_attempt_that_made_nothing_asks_nothing(make: Callable[..., Wor
     spawner._attempt = Attempt()
     await spawner._learn_home()
     assert spawner.api.looked == []
+
+
+@pytest.mark.parametrize(
+    "trouble", [ClientConnectionError("gone"), TimeoutError(), ValueError("of a newer cluster")]
+)
+async def test_a_start_that_went_well_does_not_fail_by_looking_where_its_home_is(
+    make: Callable[..., WorkspaceSpawner], trouble: Exception
+) -> None:
+    spawner = make()
+    spawner.api.claim, spawner.api.volumes = bound("v1"), {"v1": trouble}
+    await started(spawner)
+    assert zones_on_page(spawner) == frozenset()
+    spawner.api.volumes = {"v1": volume_in("zone-c")}
+    await started(spawner)
+    assert zones_on_page(spawner) == {"zone-c"}

@@ -83,7 +83,10 @@ class Api:
         self.looked.append(name)
         if name not in self.volumes:
             raise status(403, reason="Forbidden")
-        return self.volumes[name]
+        found = self.volumes[name]
+        if isinstance(found, Exception):
+            raise found
+        return found
 
     async def list_namespaced_persistent_volume_claim(self, _namespace: str, *, label_selector: str) -> Any:
         assert label_selector == "component=singleuser-storage"

@@ -35,18 +35,18 @@ from tests.nodes.reach import Part, addresses, all_reached
 
 SETS = Path(__file__).parents[2] / "helm-values" / "sets"
 HUB, RUNS, PULLS, MONITORING = "jupyterhub", "gpu-workspaces-runs", "gpu-workspaces-prepuller", "monitoring"
-OUTSIDE_NODE, OTHER_NODE = "gpu-1", "mig-1"
+NODE, OTHER_NODE, OUTSIDE_NODE = "cpu-1", "mig-1", "gpu-1"
 USER_PORT = {"notebook-port": 8888}
 EVERY_ACCESS = dict.fromkeys(
     (chart.HUB_ACCESS, chart.USER_ACCESS, chart.PROXY_ACCESS, chart.PROXY_API_ACCESS), "true"
 )
 
 
-def user(name: str, namespace: str, *, node: str = "cpu-1") -> Part:
+def user(name: str, namespace: str, *, node: str = NODE) -> Part:
     return Part(name=name, namespace=namespace, labels=chart.LABELS["user"], ports=USER_PORT, node=node)
 
 
-def run_pod(name: str, run: str, *, node: str = "cpu-1") -> Part:
+def run_pod(name: str, run: str, *, node: str = NODE) -> Part:
     labels = {"component": COMPONENT, LABEL_JOB: run}
     return Part(name=name, namespace=RUNS, labels=labels, ports={"dashboard": 8265}, node=node)
 
@@ -101,7 +101,6 @@ WORLD = {
     "plain-web": "203.0.113.7:80",
 }
 """Addresses outside the cluster; 203.0.113.0/24 is nobody's, and to policies as public as any."""
-CLOUD = {name for name in WORLD if name not in {"office", "web", "plain-web"}}
 KUBELET, READ_ONLY, NODE_EXPORTER = 10250, 10255, 9400
 OUTSIDE_PORTS = (80, 443, READ_ONLY, NODE_EXPORTER)
 NODES = {"kubelet", "kubelet-read-only", "exporter-of-node"}

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 import yaml
 
-from hub_ext.cli.manifests import complete, read_installation, render
-from hub_ext.install.model import Installation
+from hub_ext.catalog.load import load_catalog
+from hub_ext.cli.manifests import complete, render
+from hub_ext.install.model import Description, Installation
 from services.preflight.scene import merged
 from tests.control.test_installation import SETS
 from tests.devcluster import build
@@ -51,17 +52,13 @@ def installation(cluster: KubeCluster, path: Path) -> Iterator[Installation]:
     hub, jobs, pulls, *teams = (
         namespace_name(f"chart-{part}") for part in ("hub", "runs", "pulls", "a", "b")
     )
-    found = read_installation(path)
+    own = {"hubNamespace": hub, "jobsNamespace": jobs, "pullsNamespace": pulls}
+    text = yaml.safe_load(path.read_text(encoding="utf-8"))
+    description = Description.model_validate(text | own, by_alias=True, by_name=False)
+    found = Installation.of(description, load_catalog(path.parent / description.catalog))
+    of_teams = {"team_namespaces": tuple(teams[: len(found.team_namespaces)])}
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": hub}})
-    renamed = found.model_copy(
-        update={
-            "hub_namespace": hub,
-            "jobs_namespace": jobs,
-            "pulls_namespace": pulls,
-            "team_namespaces": tuple(teams[: len(found.team_namespaces)]),
-        }
-    )
-    yield renamed
+    yield complete(found.model_copy(update=of_teams))
     cluster.kubectl("delete", "namespace", "--wait=false", "--ignore-not-found", hub, jobs, pulls, *teams)
 
 
@@ -69,7 +66,7 @@ def installation(cluster: KubeCluster, path: Path) -> Iterator[Installation]:
 def values(path: Path, installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Files of values in their order; what is rendered says where this installation is."""
     own = tmp_path_factory.mktemp("values") / "rendered.yaml"
-    (rendered,) = render(complete(installation), path.parent, "values")
+    (rendered,) = render(installation, path.parent, "values")
     own.write_text(json.dumps(rendered))
     return [own if file.startswith("../rendered/") else path.parent / file for file in installation.values]
 
@@ -89,14 +86,14 @@ def templated(helm: Path, values: list[Path], installation: Installation) -> lis
 def test_the_api_server_takes_chart_and_manifests(
     cluster: KubeCluster, path: Path, installation: Installation, templated: list[dict[str, Any]]
 ) -> None:
-    manifests = render(complete(installation), path.parent, "manifests")
+    manifests = render(installation, path.parent, "manifests")
     namespaces = [one for one in manifests if one["kind"] == "Namespace"]
     cluster.apply(*namespaces)
-    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [*templated, *manifests]})
-    where = f"--namespace={installation.hub_namespace}"
-    options = ("--server-side", "--force-conflicts", "--validate=strict", "--field-manager=helm", where)
-    told = cluster.kubectl("apply", *options, "--filename=-", input=text)
-    assert "Warning" not in told
+    options = ("--server-side", "--force-conflicts", "--validate=strict", "--field-manager=helm")
+    for items, where in ((templated, (f"--namespace={installation.hub_namespace}",)), (manifests, ())):
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+        told = cluster.kubectl("apply", *options, *where, "--filename=-", input=text)
+        assert "Warning" not in told
     hub = cluster.get(f"/apis/apps/v1/namespaces/{installation.hub_namespace}/deployments/hub")
     assert hub["spec"]["template"]["metadata"]["labels"].items() >= chart.LABELS["hub"].items()
 

@@ -174,7 +174,7 @@ class Hub:
         return self._mapping("info", await self._ask("info"))
 
     async def services(self) -> Mapping[str, Mapping[str, Any]]:
-        """List services by name, with `roles`, `admin` and `url`. Needs `list:services`."""
+        """List services by name. Needs `list:services`; their `roles` need `read:roles:services`."""
         return self._mapping("services", await self._ask("services"))
 
     @staticmethod

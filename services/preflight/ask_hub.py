@@ -41,6 +41,8 @@ async def ask_hub(
         version = await hub.version()
         about = await _if_allowed(hub.about(), "hub_spawner", denied)
         known = await _if_allowed(hub.services(), "hub_services", denied)
+    if known is not None and not all("roles" in one for one in known.values()):
+        known, denied["hub_services"] = None, "roles are not told: the token lacks read:roles:services"
     async with httpx.AsyncClient(timeout=TIMEOUT, transport=transport, trust_env=False) as client:
         health = {name: await _health(client, f"{root}/services/{name}/health") for name in services}
     spawner = str(((about or {}).get("spawner") or {}).get("class") or "") or None

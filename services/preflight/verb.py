@@ -78,7 +78,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--hub",
         metavar="URL",
-        help="address of the running hub, as people use it; needs a token with read:hub and list:services",
+        help="address of the running hub, as people use it; needs a token, such as an admin's",
     )
     parser.add_argument(
         "--hub-token-file", type=Path, metavar="FILE", help="file with that token (JUPYTERHUB_API_TOKEN)"

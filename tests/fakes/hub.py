@@ -163,6 +163,10 @@ class FakeHub:
 
     def _told(self, what: str, scopes: frozenset[str]) -> httpx.Response:
         needed, body = ("read:hub", self.about) if what == "info" else ("list:services", self.services)
+        if what == "services" and "read:roles:services" not in scopes:
+            body = {
+                name: {k: v for k, v in one.items() if k != "roles"} for name, one in self.services.items()
+            }
         if needed not in scopes:
             return _error(403, "Action is not authorized with current scopes")
         return httpx.Response(200, json=body)

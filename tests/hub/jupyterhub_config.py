@@ -97,7 +97,10 @@ c.JupyterHub.load_roles.append(
             "admin:groups",
             "read:metrics",
             "tokens",
+            "list:services",
             "read:services",
+            "read:hub",
+            "read:roles:services",
         ],
     }
 )

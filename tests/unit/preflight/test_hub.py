@@ -17,7 +17,7 @@ from tests.unit.preflight.scenes import HUB, scene
 
 BY_CODE = {check.code: check for check in CHECKS}
 URL = "http://hub.example:8081"
-SCOPES = ("read:hub", "list:services")
+SCOPES = ("read:hub", "list:services", "read:roles:services")
 WELL = {"status": "ok", "loops": {"plan": {"ok": True, "lastDone": None}}}
 
 
@@ -35,6 +35,12 @@ async def test_a_hub_that_is_well(fake: FakeHub, url: str) -> None:
     facts, denied = await ask_hub(url, fake.token(*SCOPES), ["prepuller"], transport=fake.transport)
     assert (facts, denied) == (HUB, {})
     assert {method for method, _ in fake.requests} == {"GET"}
+
+
+async def test_services_whose_roles_are_not_told_are_unknown(fake: FakeHub) -> None:
+    facts, denied = await ask_hub(URL, fake.token(*SCOPES[:2]), [], transport=fake.transport)
+    assert facts.services is None
+    assert "read:roles:services" in denied["hub_services"]
 
 
 async def test_what_the_token_may_not_see_is_unknown_not_well(fake: FakeHub) -> None:

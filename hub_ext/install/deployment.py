@@ -101,6 +101,8 @@ def _pod(installation: Installation, name: str, package: str) -> dict[str, Any]:
                 "env": _environment(installation, name),
                 "ports": [{"name": "http", "containerPort": SERVICE_PORT}],
                 "readinessProbe": probe,
+                # A busy node may take a minute to start it; only later is silence a reason to end it.
+                "startupProbe": probe | {"periodSeconds": 5, "failureThreshold": 60},
                 "livenessProbe": probe | {"failureThreshold": 6},
                 "resources": {
                     "requests": {"cpu": "100m", "memory": "128Mi"},

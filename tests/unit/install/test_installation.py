@@ -110,6 +110,7 @@ def test_a_service_of_its_own_pod_is_told_the_path():
     assert env["JUPYTERHUB_BASE_URL"] == "/jupyter/"
     assert env["JUPYTERHUB_SERVICE_PREFIX"] == "/jupyter/services/prepuller/"
     assert container["livenessProbe"]["httpGet"]["path"] == "/jupyter/services/prepuller/health"
+    assert container["startupProbe"]["httpGet"] == container["livenessProbe"]["httpGet"]
 
 
 def test_at_the_root_the_chart_is_told_nothing():

@@ -26,7 +26,7 @@ VERSIONS = (
 OWN = "services-from-image"
 """Namespace of services in pods of their own, beside the demo's, which are processes of its hub."""
 SBOM = "gpu-workspaces.jupyter.org/sbom"
-WRITABLE = "id -u; find /opt /usr /etc -writable -not -type l"
+WRITABLE = "id -u; find /opt /usr /etc -writable -not -type l 2>/dev/null"
 """Says who runs, and what of the software that one could change."""
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
 from hub_ext.cli.catalogs import UsageError
+from hub_ext.cli.cluster_files import read_objects
 from hub_ext.cli.report import Report
 from hub_ext.errors import Finding, Severity
 from hub_ext.quota.arithmetic import Resources, pod_request
@@ -23,6 +24,10 @@ from .manifest.rayjob import RayVerdict, judge_ray_job
 from .queue import When, forecast
 from .queue_facts import Queue, read_queue
 from .settings import HandoffSettings
+
+_JUDGED: Final = ("Job", "RayJob")
+_NOT_WHOLE: Final = (LookupError, TypeError, AttributeError, ValueError)
+"""What reading an object raises that no API server would give."""
 
 
 def place(args: argparse.Namespace) -> Report:
@@ -35,27 +40,32 @@ def check(args: argparse.Namespace) -> Report:
     """Judge manifests."""
     queue = _read_queue(args.queue) if args.queue else None
     found: list[Finding] = []
+    checked = 0
     for file in args.files:
-        for number, document in enumerate(_documents(file)):
-            found += _judge(document, queue, args, where=f"{file}#{number}")
+        runs = [(number, one) for number, one in enumerate(read_objects(file)) if one["kind"] in _JUDGED]
+        if not runs:
+            raise UsageError(f"{file}: there is no {' or '.join(_JUDGED)} in it")
+        checked += len(runs)
+        for number, one in runs:
+            where = f"{file}#{number}"
+            try:
+                found += _judge(one, queue, args, where=where)
+            except _NOT_WHOLE as error:
+                raise UsageError(f"{where}: this {one['kind']} is not whole: {error!r}") from error
     text = "" if found else "Nothing to say against these runs."
-    return Report(findings=found, result={"checked": len(args.files)}, text=text)
-
-
-def _documents(file: Path) -> list[dict[str, Any]]:
-    try:
-        return [one for one in yaml.safe_load_all(file.read_text(encoding="utf-8")) if isinstance(one, dict)]
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: {error}") from error
+    return Report(findings=found, result={"checked": checked}, text=text)
 
 
 def _read_queue(file: Path) -> Queue:
-    documents = _documents(file)
-    flavors = {one["metadata"]["name"]: one for one in documents if one.get("kind") == "ResourceFlavor"}
-    found = [one for one in documents if one.get("kind") == "ClusterQueue"]
+    objects = read_objects(file)
+    found = [one for one in objects if one["kind"] == "ClusterQueue"]
     if len(found) != 1:
         raise UsageError(f"{file}: one ClusterQueue is expected, and it has {len(found)}")
-    return read_queue(found[0], flavors)
+    try:
+        flavors = {one["metadata"]["name"]: one for one in objects if one["kind"] == "ResourceFlavor"}
+        return read_queue(found[0], flavors)
+    except _NOT_WHOLE as error:
+        raise UsageError(f"{file}: a queue or flavor is not whole: {error!r}") from error
 
 
 def _judge(

@@ -48,6 +48,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     check.add_argument(
         "--exclude", action="append", default=[], metavar="PREFIX", help="as Kueue is configured"
     )
+    for act in acts.choices.values():  # also behind the word, where it is looked for
+        act.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
 
 
 def run(args: argparse.Namespace) -> Report:

@@ -58,6 +58,8 @@ VERBS = {
     "preflight": ["preflight", "--offline", "--values", "FILE"],
     "preflight of a dump": ["preflight", "--cluster", "FILE"],
     "doctor": ["doctor", "--facts", "FILE"],
+    "handoff": ["handoff", "check", "FILE"],
+    "handoff by queue": ["handoff", "check", "JOB", "--queue", "FILE"],
     "prepull": ["prepull", "plan", "CATALOG", "--cluster", "FILE"],
     "prepull by settings": ["prepull", "plan", "CATALOG", "--cluster", "NODES", "--config", "FILE"],
     "prepull by starts": ["prepull", "plan", "CATALOG", "--cluster", "NODES", "--starts", "FILE"],
@@ -76,7 +78,15 @@ def test_every_file_gets_a_sentence_and_none_a_trace(
             file.write_bytes(content)
         nodes = tmp_path / "nodes.json"
         nodes.write_text('{"kind": "Node", "metadata": {"name": "n1"}}')
-        words = {"FILE": str(file), "CATALOG": str(CATALOG), "FACTS": str(FACTS), "NODES": str(nodes)}
+        job = tmp_path / "job.json"
+        job.write_text('{"kind": "Job", "metadata": {"name": "j"}}')
+        words = {
+            "FILE": str(file),
+            "CATALOG": str(CATALOG),
+            "FACTS": str(FACTS),
+            "NODES": str(nodes),
+            "JOB": str(job),
+        }
         arguments = [words.get(word, word) for word in VERBS[verb]]
         assert main(arguments) in {0, 1, 2}
         said = capsys.readouterr()

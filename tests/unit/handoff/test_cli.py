@@ -229,7 +229,8 @@ async def test_manifests_are_checked_offline(command: Command, tmp_path: Path) -
     queue = {"kind": "ClusterQueue", "metadata": {"name": "q"}, "spec": {"resourceGroups": [group]}}
     limits = {"cpu": "4", "memory": "16Gi", "nvidia.com/gpu": "1"}
     pod = {"spec": {"containers": [{"name": "main", "resources": {"limits": limits}}]}}
-    documents = [{"kind": "Job", "spec": {"template": pod}}, {"kind": "RayJob", "spec": {}}]
+    named: dict[str, Any] = {"metadata": {"name": "run"}}
+    documents = [{"kind": "Job", **named, "spec": {"template": pod}}, {"kind": "RayJob", **named, "spec": {}}]
     (tmp_path / "queue.yaml").write_text(yaml.safe_dump(queue))
     (tmp_path / "runs.yaml").write_text(yaml.safe_dump_all(documents))
     check = ("handoff", "check", tmp_path / "runs.yaml", "--queue", tmp_path / "queue.yaml")
@@ -237,6 +238,24 @@ async def test_manifests_are_checked_offline(command: Command, tmp_path: Path) -
     assert (status, {one["code"] for one in found["findings"]}) == (1, {"queue-uncovered", "ray-job"})
     _, rest = await command(*check, "--exclude", "cpu", "--exclude", "memory")
     assert {one["code"] for one in rest["findings"]} == {"ray-job"}
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ({"a": 1}, "kubectl"),
+        ({"kind": "Pod", "metadata": {"name": "p"}}, "no Job"),
+        ({"kind": "Job", "metadata": {"name": "j"}, "spec": {"parallelism": "many"}}, "Job is not whole"),
+        ({"kind": "Job", "metadata": {"name": "j"}, "spec": ["template"]}, "Job is not whole"),
+    ],
+)
+async def test_what_is_no_run_is_not_called_a_good_one(
+    command: Command, tmp_path: Path, document: Any, said: str
+) -> None:
+    (tmp_path / "runs.yaml").write_text(yaml.safe_dump(document))
+    status, found = await command("handoff", "check", tmp_path / "runs.yaml")
+    assert status == 2
+    assert said in found["error"]
 
 
 # Git

@@ -59,7 +59,14 @@ def catalog_parts(registry: Registry) -> dict[str, Any]:
         "profiles": [
             _profile(PRIVATE, "Private image", image=PRIVATE),
             _profile(SLOW, "Slow image", image=SLOW),
-            _profile(HANGING, "Image that never comes", image=HANGING, session={"startTimeout": SHORT}),
+            # Without a home: making one takes longer on a slow machine than this start may take.
+            _profile(
+                HANGING,
+                "Image that never comes",
+                image=HANGING,
+                session={"startTimeout": SHORT},
+                storage={"home": None},
+            ),
             _profile(GREEDY, "Two shares", resources=_TWO, access={"everyone": True}),
             _profile(WATCHED, "Approved by nobody", session={"startTimeout": SHORT}),
             _profile(QUEUED, "In a queue"),

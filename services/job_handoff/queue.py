@@ -18,6 +18,7 @@ from typing import Any, Final
 from hub_ext.quota import texts as quota_texts
 from hub_ext.quota.arithmetic import GPU_EQUIVALENTS, SERVERS, Amount, Resources
 from hub_ext.quota.verdicts import Scope, Shortage
+from hub_ext.quota.words import listed, named
 
 from .queue_facts import Flavor, Queue
 from .texts import of_run
@@ -95,10 +96,11 @@ def forecast(
             "Please tell an administrator: `gpu-workspaces render kueue` makes the queues.",
         )
     if missing := uncovered(queue.covered, asked, excluded):
-        names = ", ".join(missing)
+        names, words = ", ".join(missing), [*dict.fromkeys(map(named, missing))]
         return _never(
             RefusalReason.QUEUE_UNCOVERED,
-            f"The queue {queue.name} does not count {names}, so Kueue would never let this run start.",
+            f"The queue {queue.name} does not count {listed(words)}, so Kueue would "
+            "never let this run start.",
             f"An administrator can add {names} to coveredResources of the ClusterQueue, or to "
             "resources.excludeResourcePrefixes of Kueue's configuration.",
         )
@@ -124,7 +126,7 @@ def _by_room(
         if not fitting:
             return _never(
                 RefusalReason.QUEUE_UNCOVERED,
-                f"No kind of node in the queue {queue.name} has {name} and the labels of this profile.",
+                f"No kind of node in the queue {queue.name} has {named(name)} and this profile's labels.",
                 "Please tell an administrator.",
             )
         if (short := _short(fitting, name, amount, ever=True)) is not None:

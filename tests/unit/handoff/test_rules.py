@@ -15,6 +15,7 @@ from hub_ext.quota.arithmetic import Resources
 from hub_ext.quota.demand import weights_of
 from hub_ext.quota.policy import limits_for
 from hub_ext.quota.usage import Holding, Owner
+from hub_ext.quota.words import named
 from services.job_handoff.census import holding_of
 from services.job_handoff.cost import cost_of
 from services.job_handoff.form import fields_of, request_of
@@ -75,7 +76,7 @@ def test_what_a_queue_does_not_count_is_named_before_a_run_waits_for_ever(
     seen = forecast(queue, asked, selector={}, excluded=excluded)
     if missing:
         assert (seen.when, seen.reason) == (When.NEVER, "queue-uncovered")
-        assert all(name in seen.text for name in missing)
+        assert all(named(name) in seen.text and name in seen.help for name in missing)
         assert "coveredResources" in seen.help
     else:
         assert seen.when is When.NOW

@@ -288,7 +288,7 @@ async def test_buttons_reach_the_culler(workspace: Workspace) -> None:
         culler.failing = 0
     assert answer.status_code == 502
     assert "503" in answer.json()["message"]
-    assert culler.of(Keep)[-1].seconds == 3600
+    assert len(culler.of(Keep)) == 1  # the second was refused
 
 
 async def test_files_outside_the_workspace_are_not_run(workspace: Workspace) -> None:

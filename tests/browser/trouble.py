@@ -19,6 +19,7 @@ from tests.devcluster.addons.faults import Fault, Kind
 from tests.devcluster.addons.registry import Registry
 from tests.devcluster.build import ensure_image
 from tests.devcluster.cluster import Cluster
+from tests.devcluster.rules import until_in_force
 
 PADDING: Final = 8 << 20
 """Bytes of a layer that no node has."""
@@ -119,6 +120,7 @@ def absent_webhook(cluster: Cluster, profile: str) -> Iterator[str]:
         "timeoutSeconds": 2,
     }
     with _applied(cluster, _admission("ValidatingWebhookConfiguration", name, webhooks=[hook])):
+        until_in_force(cluster, NAMESPACE, name, labels={LABEL_PROFILE: profile})
         yield name
 
 
@@ -140,6 +142,7 @@ def queue(cluster: Cluster, profile: str) -> Iterator[None]:
         _admission("MutatingAdmissionPolicy", name, spec=policy),
         _admission("MutatingAdmissionPolicyBinding", name, spec={"policyName": name}),
     ):
+        until_in_force(cluster, NAMESPACE, KUEUE_GATE, labels={LABEL_PROFILE: profile})
         yield
 
 

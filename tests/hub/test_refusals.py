@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.devcluster.kube import KubeCluster
+from tests.devcluster.rules import until_in_force
 from tests.devcluster.waiting import PATIENCE_SECONDS, until
 from tests.hub.harness import IS_5, Hub, checked_on, error_on, notice_on
 
@@ -68,6 +69,7 @@ def silent_webhook(cluster: KubeCluster, hub_namespace: str) -> Iterator[Callabl
             ],
         }
     )
+    until_in_force(cluster, hub_namespace, "pods.queue.example.com")
     remove = ("delete", "validatingwebhookconfiguration", name, "--ignore-not-found", "--wait")
     yield lambda: cluster.kubectl(*remove) and None
     cluster.kubectl(*remove)

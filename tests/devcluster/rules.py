@@ -1,0 +1,53 @@
+"""Rules of admission, which the API server reads a moment after they were made.
+
+Shell: asks the API server.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from .errors import CommandFailedError
+from .kube import KubeCluster
+from .waiting import until
+
+_SAFE: Final = {
+    "runAsNonRoot": True,
+    "runAsUser": 1000,
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+"""What the level `restricted` asks for."""
+
+
+def until_in_force(
+    cluster: KubeCluster, namespace: str, sign: str, *, labels: Mapping[str, str] | None = None
+) -> None:
+    """Wait until a rule for pods that was just made has its effect. Makes nothing.
+
+    Parameters
+    ----------
+    sign
+        What stands in the pod, or in the refusal, where the rule is in force.
+    labels
+        Those of a pod that the rule is about.
+    """
+    pod: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "asked-for", "namespace": namespace, "labels": dict(labels or {})},
+        "spec": {"containers": [{"name": "main", "image": "none", "securityContext": _SAFE}]},
+    }
+    text = json.dumps(pod)
+
+    def missing() -> str | None:
+        try:
+            told = cluster.kubectl("create", "--dry-run=server", "--output=json", "--filename=-", input=text)
+        except CommandFailedError as error:
+            told = error.output
+        return None if sign in told else told
+
+    until(missing, what=f"a rule with {sign} to be in force")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final
@@ -105,7 +105,7 @@ def judge_scheduling(pod: Pod, events: Sequence[Event], around: Around) -> Wait 
     """Say why a pod has no node yet; None once it has one."""
     if pod.node:
         return None
-    failed, scaling = _latest(events, _FAILED), _latest(events, _SCALING)
+    failed, scaling = _last_failure(pod, events), _latest(events, _SCALING)
     if claim := _latest(events, _CLAIM):
         full = "exceeded quota" in claim.message
         why = inside("the quota of the namespace is used up") if full else ""
@@ -117,6 +117,18 @@ def judge_scheduling(pod: Pod, events: Sequence[Event], around: Around) -> Wait 
         or _judge_scaling(scaling, _latest(events, _NOT_SCALING), around)
         or _judge_room(pod, found, failed)
     )
+
+
+def _last_failure(pod: Pod, events: Sequence[Event]) -> Event | None:
+    """Give the scheduler's last failure with its present cause.
+
+    The scheduler's events become a series that keeps the words of its first (client-go, `tools/events`), such
+    as those of a claim that was not bound yet; the condition of the pod is written anew each time.
+    """
+    failed, placed = _latest(events, _FAILED), pod.condition("PodScheduled")
+    if failed is None or placed is None or placed.reason != "Unschedulable":
+        return failed
+    return replace(failed, message=placed.message or failed.message)
 
 
 def _judge_scaling(scaling: Event | None, refused: Event | None, around: Around) -> Wait | None:

@@ -23,6 +23,7 @@ from tests.unit.cluster.objects import (
     GPU,
     IMAGE,
     NOW,
+    at,
     condition,
     container_status,
     make_event,
@@ -275,6 +276,20 @@ def test_cards_with_a_fault_are_named_and_no_smaller_workspace_is_advised() -> N
     assert old.text.startswith("The GPU of the node (n1) has a fault and is not given out.")
     others = Place(nodes=2, offering=1, faulty=("n1",))
     assert told(make_pod(), event, place=others).reason is WaitReason.NO_ROOM
+
+
+def test_the_present_cause_counts_where_the_scheduler_s_event_keeps_an_earlier_one() -> None:
+    unbound = "0/4 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found"
+    series = {"series": {"count": 2, "lastObservedTime": at(3, micro=True)}}
+    event = make_event("FailedScheduling", unbound, warning=True, exact=True, **series)
+    assert told(make_pod(), event).reason is WaitReason.VOLUME_UNBOUND
+    now = condition("PodScheduled", "False", reason="Unschedulable", message=NO_ROOM)
+    pod = make_pod(status={"conditions": [now]})
+    assert told(pod, event).reason is WaitReason.NO_ROOM
+    place = Place(nodes=1, offering=0, faulty=("n1",))
+    assert told(pod, event, place=place).reason is WaitReason.DEVICE_UNHEALTHY
+    silent = make_pod(status={"conditions": [condition("PodScheduled", "False", reason="Unschedulable")]})
+    assert told(silent, event).reason is WaitReason.VOLUME_UNBOUND
 
 
 def test_labels_of_the_hub_and_of_the_pool_that_no_node_has_together_are_named() -> None:

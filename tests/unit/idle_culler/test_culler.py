@@ -430,17 +430,22 @@ async def test_what_was_held_is_saved_once_it_may_be_stopped() -> None:
     assert await world.stops() == ["ada/"]
 
 
-async def test_what_goes_a_few_at_a_time_is_saved_whatever_is_reported_meanwhile() -> None:
-    world = CulledHub({**POLICY, "breaker": {"hold": "20m"}})
+async def first_saving(world: CulledHub) -> tuple[list[str], list[str]]:
+    """Let twelve idle servers reach their end: gives their users, and the five of them that go first."""
     users = [f"user{number}" for number in range(12)]
     for user in users:
         world.add(user)
     for _ in range(2 * STOP + 20):
         await reported_pass(world, *users)
-        saving = [user for user in users if told(world, user)[0] is Told.SAVING]
-        if saving:
+        if saving := [user for user in users if told(world, user)[0] is Told.SAVING]:
             break
     assert len(saving) == 5
+    return users, saving
+
+
+async def test_what_goes_a_few_at_a_time_is_saved_whatever_is_reported_meanwhile() -> None:
+    world = CulledHub({**POLICY, "breaker": {"hold": "20m"}})
+    users, saving = await first_saving(world)
     await reported_pass(world, *saving)
     assert [user for user in users if told(world, user)[0] is Told.SAVING] == []
     assert len(await world.stops()) == 5, "those that nobody confirmed are stopped in the end"
@@ -449,15 +454,7 @@ async def test_what_goes_a_few_at_a_time_is_saved_whatever_is_reported_meanwhile
 async def test_a_save_that_goes_on_counts_once_against_what_may_go() -> None:
     defaults = {**POLICY["defaults"], "saveWithin": "5m"}
     world = CulledHub({"defaults": defaults, "breaker": {"hold": "20m"}})
-    users = [f"user{number}" for number in range(12)]
-    for user in users:
-        world.add(user)
-    for _ in range(2 * STOP + 20):
-        await reported_pass(world, *users)
-        saving = [user for user in users if told(world, user)[0] is Told.SAVING]
-        if saving:
-            break
-    assert len(saving) == 5
+    users, saving = await first_saving(world)
     await reported_pass(world, *users)
     assert [user for user in users if told(world, user)[0] is Told.SAVING] == saving
     for user in saving:

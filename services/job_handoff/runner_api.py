@@ -72,7 +72,9 @@ class RunnerHandler(web.RequestHandler):
         _, error, _ = kwargs.get("exc_info") or (None, None, None)
         if isinstance(error, StoreError):
             log.warning("store failed for a run: run=%s error=%s", self.path_args[0], error)
-            status_code = HTTPStatus.INSUFFICIENT_STORAGE if error.full else HTTPStatus.SERVICE_UNAVAILABLE
+            status_code = (
+                HTTPStatus.INSUFFICIENT_STORAGE if error.fault == "full" else HTTPStatus.SERVICE_UNAVAILABLE
+            )
         if isinstance(error, RunRefusedError):
             status_code = error.status
         super().send_error(status_code, **kwargs)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,14 +21,13 @@ from obstore.exceptions import (
     AlreadyExistsError,
     BaseError,
     NotFoundError,
-    PermissionDeniedError,
-    UnauthenticatedError,
 )
 from obstore.store import LocalStore, S3Store
 
 from hub_ext.errors import RemoteError
 
 from .settings import StoreSettings
+from .store_faults import Fault, fault_of
 from .verdicts import RefusalReason, RunRefusedError
 
 log = logging.getLogger(__name__)
@@ -40,10 +38,6 @@ CHUNK: Final = 5 * 1024 * 1024
 _AT_ONCE: Final = 16
 """Objects that are deleted at the same time."""
 SIGNED_FOR: Final = timedelta(minutes=30)
-_FULL: Final = re.compile(
-    r"No space left|os error 28|QuotaExceeded|InsufficientStorage|StorageFull|\b507\b|quota exceeded", re.I
-)
-_DENIED: Final = re.compile(r"Read-only file system|Permission denied|AccessDenied", re.I)
 _TIMES: Final[Mapping[str, Any]] = {
     "client_options": {"connect_timeout": "3s", "read_timeout": "20s", "timeout": "2h"},
     "retry_config": {"max_retries": 2, "retry_timeout": timedelta(seconds=15)},
@@ -53,10 +47,8 @@ _TIMES: Final[Mapping[str, Any]] = {
 class StoreError(RemoteError):
     """The object store did not do what it was asked."""
 
-    def __init__(self, what: str, *, full: bool = False, denied: bool = False) -> None:
-        self.full = full
-        self.denied = denied
-        """Whether it does not let the service do this."""
+    def __init__(self, what: str, *, fault: Fault | None = None) -> None:
+        self.fault = fault
         super().__init__(what, system="object store")
 
 
@@ -201,21 +193,19 @@ def _own_errors(path: str) -> Iterator[None]:
         yield
     except (BaseError, OSError) as error:
         text = " ".join(str(error).split())[:400]
-        known = isinstance(error, PermissionDeniedError | UnauthenticatedError | PermissionError)
-        denied = known or _DENIED.search(text) is not None
-        raise StoreError(f"{path}: {text}", full=_FULL.search(text) is not None, denied=denied) from error
+        raise StoreError(f"{path}: {text}", fault=fault_of(error, path)) from error
 
 
 def refusal(error: StoreError) -> RunRefusedError:
     """Say to a user what a failure of the store means for them; the log has the rest."""
     log.warning("store failed: error=%s", error)
-    if error.full:
+    if error.fault == "full":
         return RunRefusedError(
             RefusalReason.STORE_FULL,
             "The object store is full, so the source cannot be kept.",
             help="Please tell an administrator.",
         )
-    if error.denied:
+    if error.fault == "denied":
         return RunRefusedError(
             RefusalReason.STORE_UNAVAILABLE,
             "The object store does not let this service in.",

@@ -179,26 +179,3 @@ async def test_a_dead_store_is_named_and_nothing_is_lost(
     with pytest.raises(StoreError) as error:
         await store.get("a")
     assert (refusal(error.value).reason, refusal(error.value).status) == ("store-unavailable", 503)
-
-
-@pytest.mark.parametrize(
-    ("said", "reason"),
-    [
-        ("Generic LocalFileSystem error: No space left on device (os error 28)", "store-full"),
-        ("Server returned non-2xx status code: 507 Insufficient Storage", "store-full"),
-        ("<Code>QuotaExceeded</Code>", "store-full"),
-        ("Server returned non-2xx status code: 500", "store-unavailable"),
-    ],
-)
-async def test_a_full_store_is_told_from_one_that_is_away(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, reason: str
-) -> None:
-    store = Store.open(StoreSettings.model_validate({"url": f"file://{tmp_path}"}))
-
-    async def fail(*_arguments: object, **_more: object) -> None:
-        raise OSError(said)
-
-    monkeypatch.setattr("services.job_handoff.store.obstore.put_async", fail)
-    with pytest.raises(StoreError) as error:
-        await store.put("a", b"x")
-    assert refusal(error.value).reason == reason

@@ -255,7 +255,7 @@ async def test_an_upload_that_the_store_gives_up_hears_why(
 ) -> None:
     async def give_up(_path: str, content: AsyncIterator[bytes]) -> bool:
         await anext(content)
-        raise StoreError("No space left" if full else "no answer", full=full)
+        raise StoreError("No space left" if full else "no answer", fault="full" if full else None)
 
     monkeypatch.setattr(world.service.core.store, "put", give_up)
     run = "run-aaaaaaaaaaaaaaaa"

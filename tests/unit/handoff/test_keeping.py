@@ -89,7 +89,7 @@ async def test_a_dead_store_refuses_what_it_could_not_keep(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def full(*_arguments: object, **_more: object) -> bool:
-        raise StoreError("No space left", full=True)
+        raise StoreError("No space left", fault="full")
 
     monkeypatch.setattr(world.service.core.store, "get", full)
     with pytest.raises(RunRefusedError) as error:

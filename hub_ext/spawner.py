@@ -219,6 +219,8 @@ class WorkspaceSpawner(HomeSpawner):
         self.storage_pvc_ensure = self._configured.pvc_ensure if home is None else home.claim is None
         if home is not None:
             await self._share_home()
+        if self.storage_pvc_ensure:
+            await self._recall_home(self.name if home is None else "")
 
     @property
     def workspace_title(self) -> str:

@@ -3,8 +3,8 @@
 Overridden seams of KubeSpawner 7.0 and 7.1, and why nothing else will do:
 
 - `get_pvc_manifest`: many traits are run through `str.format`.
-- `delete_forever`: a home outlives the named servers that use it, and an older hub's name for it is found by
-  whose it is.
+- `delete_forever`: a home outlives the named servers that use it, and a name that is not remembered is found
+  by whose it is.
 - `_start`: only after the first start a home is bound to a volume, and with that perhaps to a zone.
 
 Shell: talks to the hub and the Kubernetes API; judges nothing by itself.
@@ -27,7 +27,15 @@ from .homes import Home, read_home
 from .render.pod import UserFacts, build_claim
 from .selection import Refusal
 from .spawner_attempt import AttemptSpawner
-from .spawner_objects import HOMES, SERVER_NOTE, homes_of, is_somebody_else_s, put_on_claim, to_object
+from .spawner_objects import (
+    SERVER_NOTE,
+    homes_of,
+    homes_selector,
+    is_of_server,
+    is_somebody_else_s,
+    put_on_claim,
+    to_object,
+)
 from .spawner_requests import UNANSWERED
 
 HOME_KEY: Final = "home"
@@ -40,6 +48,12 @@ _NOT_YOURS: Final = Refusal(
     reason="home-not-yours",
     text="The volume of your home belongs to somebody else. Please tell the administrator.",
     status=HTTPStatus.FORBIDDEN,
+)
+
+_UNCLEAR: Final = Refusal(
+    reason="home-unclear",
+    text="Several volumes may be your home. Please tell the administrator.",
+    status=HTTPStatus.CONFLICT,
 )
 
 
@@ -76,6 +90,28 @@ class HomeSpawner(AttemptSpawner):
         legacy = self._expand_user_properties(self.pvc_name_template, slug_scheme="escape")
         if legacy != self.pvc_name and await self._claim(self.pvc_name) is None and await self._claim(legacy):
             self.pvc_name, self._pvc_exists = legacy, True
+
+    async def _recall_home(self, server: str) -> None:
+        """Use the claim that is there though its name is not remembered, as where the database was lost.
+
+        A new claim beside it would be an empty home. `server` is whose home it is: empty for the user's own.
+        """
+        if self._pvc_exists or await self._claim(self.pvc_name) is not None:
+            return
+        found = await self._homes(server)
+        if len(found) > 1:
+            self.log.warning("Several claims may be the home of %s: %s", self._log_name, ", ".join(found))
+            raise self._refuse(_UNCLEAR)
+        if found:
+            self.log.info("Found the home of %s by whose it is: %s", self._log_name, found[0])
+            self.pvc_name, self._pvc_exists = found[0], True
+
+    async def _homes(self, server: str) -> tuple[str, ...]:
+        selector = homes_selector(self.user.name)
+        listed = await self._ask(
+            partial(self.api.list_namespaced_persistent_volume_claim, self.namespace, label_selector=selector)
+        )
+        return homes_of(listed.items, user=self.user.name, server=server)
 
     async def _claim(self, name: str) -> Any | None:
         read = partial(self.api.read_namespaced_persistent_volume_claim, name, self.namespace)
@@ -163,22 +199,27 @@ class HomeSpawner(AttemptSpawner):
 
     async def delete_forever(self) -> None:
         """Delete what was the server's own, under whatever name; a home stays as long as its user."""
-        if self.name and self.pvc_name == self.user.spawner.pvc_name:
-            self.log.info("Kept the home of %s: it is not the server's own", self._log_name)
-            return
         if self.delete_pvc and not await self._find_home_to_delete():
             return
         await super().delete_forever()
 
     async def _find_home_to_delete(self) -> bool:
         """Find the claim by its name, else by whose it is; say whether it is certain."""
+        if self.name and self.pvc_name == self.user.spawner.pvc_name:
+            return self._kept()
         claim = await self._claim(self.pvc_name)
         if claim is not None:
-            return not is_somebody_else_s(claim, self.user.name)
-        listed = await self.api.list_namespaced_persistent_volume_claim(self.namespace, label_selector=HOMES)
-        found = homes_of(listed.items, user=self.user.name, server=self.name)
+            certain = not is_somebody_else_s(claim, self.user.name)
+            # Two servers may remember one claim, and the default one need not: only the claim knows.
+            own = not self.name or is_of_server(claim, self.name)
+            return (certain and own) or self._kept()
+        found = await self._homes(self.name)
         if len(found) == 1:
             self.pvc_name = found[0]
         elif found:
             self.log.warning("Deleted no home of %s, several may be: %s", self._log_name, ", ".join(found))
         return len(found) == 1
+
+    def _kept(self) -> bool:
+        self.log.info("Kept the claim %s: it is not certain to be that of %s", self.pvc_name, self._log_name)
+        return False

@@ -11,14 +11,18 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from kubernetes_asyncio.client.rest import ApiException
+from kubespawner.slugs import escape_slug, is_valid_label, safe_slug
 
-from .names import ANNOTATION_USER
+from .names import ANNOTATION_USER, is_label_value
 from .quota.refusals import explain, read_answer
 from .quota.verdicts import Refusal
 
-_OWNER_ANNOTATIONS: Final = (ANNOTATION_USER, "hub.jupyter.org/username")
+_USER_KEY: Final = "hub.jupyter.org/username"
+"""Label with a short form of the user's name, annotation with the name itself."""
 
-HOMES: Final = "component=singleuser-storage"
+_OWNER_ANNOTATIONS: Final = (ANNOTATION_USER, _USER_KEY)
+
+_HOMES: Final = "component=singleuser-storage"
 """Selects the claims that KubeSpawner makes (`KubeSpawner.get_pvc_manifest`)."""
 
 SERVER_NOTE: Final = "hub.jupyter.org/servername"
@@ -58,14 +62,31 @@ def is_somebody_else_s(claim: Any, user: str) -> bool:
     return any(annotations.get(key, user) != user for key in _OWNER_ANNOTATIONS)
 
 
+def homes_selector(user: str) -> str:
+    """Select claims of one user, as KubeSpawner 7 labels them and as those before it did."""
+    slugs = {safe_slug(user, is_valid=is_valid_label), escape_slug(user)}
+    values = sorted(slug for slug in slugs if is_label_value(slug))
+    return f"{_HOMES},{_USER_KEY} in ({', '.join(values)})"
+
+
 def homes_of(claims: Iterable[Any], *, user: str, server: str) -> tuple[str, ...]:
-    """Name the claims that say they are this server's; names that only look alike count for nothing."""
+    """Name the claims that say they are this server's; names that only look alike count for nothing.
+
+    A claim that is being deleted is nobody's home any more.
+    """
     return tuple(
         claim.metadata.name
         for claim in claims
-        for notes in [claim.metadata.annotations or {}]
-        if notes.get("hub.jupyter.org/username") == user and notes.get(SERVER_NOTE, "") == server
+        if (claim.metadata.annotations or {}).get(_USER_KEY) == user
+        and is_of_server(claim, server)
+        and claim.metadata.deletion_timestamp is None
     )
+
+
+def is_of_server(claim: Any, server: str) -> bool:
+    """Say whether a claim is of one server; of the one without a name where it names none."""
+    annotations = claim.metadata.annotations or {}
+    return bool(annotations.get(SERVER_NOTE, "") == server)
 
 
 def explain_api_error(error: Exception) -> Refusal:

@@ -47,9 +47,12 @@ async def test_a_named_server_takes_no_shared_home_with_it(
     assert deleted == ["claim-ada"]
 
 
-def claim(name: str, user: str, server: str = "") -> Any:
+def claim(name: str, user: str, server: str = "", *, slug: str = "", going: str | None = None) -> Any:
+    """Make a claim as KubeSpawner does; `slug` is its label, where that is not the user's name."""
     notes = {"hub.jupyter.org/username": user} | ({"hub.jupyter.org/servername": server} if server else {})
-    return SimpleNamespace(metadata=SimpleNamespace(name=name, annotations=notes))
+    labels = {"component": "singleuser-storage", "hub.jupyter.org/username": slug or user}
+    metadata = SimpleNamespace(name=name, annotations=notes, labels=labels, deletion_timestamp=going)
+    return SimpleNamespace(metadata=metadata)
 
 
 @pytest.fixture
@@ -81,6 +84,28 @@ async def test_with_its_user_goes_the_home_that_is_certainly_theirs(
     spawner = make()
     spawner.api.homes = claims
     await spawner.delete_forever()
+    assert deleted == gone
+
+
+@pytest.mark.parametrize(
+    ("claims", "gone"),
+    [
+        ([claim("claim-a-64a", "ada")], []),
+        ([claim("claim-a-64a", "ada", "lab")], ["claim-a-64a"]),
+        ([claim("claim-a-64a", "ada", "other")], []),
+        ([claim("claim-a-64a", "mallory", "lab")], []),
+    ],
+    ids=["the user's home", "its own", "another server's", "somebody else's"],
+)
+async def test_a_named_server_takes_what_is_its_own_whatever_the_default_one_remembers(
+    make: Callable[..., WorkspaceSpawner], deleted: list[str], claims: list[Any], gone: list[str]
+) -> None:
+    """After an upgrade a user's servers may remember an old name that the default one has not used yet."""
+    default, named = make(), make("lab", pvc_name_template="claim-{user_server}")
+    named.load_state({"pvc_name": "claim-a-64a"})
+    assert default.pvc_name != named.pvc_name
+    named.api.homes = claims
+    await named.delete_forever()
     assert deleted == gone
 
 
@@ -118,6 +143,53 @@ async def test_a_named_server_mounts_the_home_that_an_older_hub_named(
         one["persistentVolumeClaim"] for one in pod["spec"]["volumes"] if "persistentVolumeClaim" in one
     ]
     assert [one["claimName"] for one in mounted] == [names.get(used, used)]
+
+
+HOME = "claim-a-40b-2ec"
+
+
+@pytest.mark.parametrize("server", ["", "lab"])
+@pytest.mark.parametrize(
+    ("there", "used"),
+    [
+        ([claim(HOME, "a@b.c", slug="a-40b-2ec")], HOME),
+        ([claim("restored", "a@b.c", slug="a-b-c---d648b243")], "restored"),
+        ([claim(HOME, "a@b.c", slug="a-40b-2ec"), claim("claim-a-b-c---d648b243", "a@b.c")], ""),
+        ([claim(HOME, "a@b.c", slug="a-40b-2ec"), claim("x", "a@b.c", "lab", slug="a-40b-2ec")], HOME),
+        ([claim(HOME, "a@b.c", slug="a-40b-2ec", going="2026-11-30T12:00:00Z")], ""),
+        ([claim(HOME, "a-40b-2ec", slug="a-40b-2ec")], ""),
+        ([], ""),
+    ],
+    ids=["an older hub's", "any name", "today's name", "a server's too", "going", "only alike", "none"],
+)
+async def test_a_home_is_found_by_whose_it_is_where_the_database_was_lost(
+    make: Callable[..., WorkspaceSpawner], server: str, there: list[Any], used: str
+) -> None:
+    main = make()
+    main.user.name = "a@b.c"
+    main.pvc_name = main._expand_user_properties(main.pvc_name_template)
+    spawner = make(server) if server else main
+    spawner.api.homes = main.api.homes = there
+    await pod_of(spawner, {"profile": "cpu"})
+    assert spawner.pvc_name == (used or "claim-a-b-c---d648b243")
+    assert spawner._pvc_exists is bool(used)
+
+
+async def test_no_home_is_guessed_where_several_may_be_it(make: Callable[..., WorkspaceSpawner]) -> None:
+    spawner = make()
+    spawner.api.homes = [claim("old-1", "ada"), claim("old-2", "ada")]
+    with pytest.raises(web.HTTPError) as caught:
+        await pod_of(spawner, {"profile": "cpu"})
+    assert caught.value.status_code == 409
+    assert "old-1" not in str(caught.value.log_message), "names of claims are for the log"
+
+
+async def test_a_home_that_is_remembered_is_not_looked_for(make: Callable[..., WorkspaceSpawner]) -> None:
+    spawner = make()
+    spawner.load_state({"pvc_name": "claim-of-old", "kubespawner_version": "7.0.0"})
+    spawner.api.homes = [claim("claim-of-old", "ada"), claim("claim-ada", "ada")]
+    await pod_of(spawner, {"profile": "cpu"})
+    assert spawner.pvc_name == "claim-of-old"
 
 
 @pytest.mark.parametrize("key", ["hub.jupyter.org/username", "gpu-workspaces.jupyter.org/user"])

@@ -12,6 +12,7 @@ from kubernetes_asyncio.client.rest import ApiException
 
 from hub_ext.spawner import WorkspaceSpawner
 from hub_ext.spawner_objects import to_object
+from tests.fakes.kube_selectors import matches
 
 
 def status(code: int, **fields: Any) -> ApiException:
@@ -88,9 +89,11 @@ class Api:
             raise found
         return found
 
-    async def list_namespaced_persistent_volume_claim(self, _namespace: str, *, label_selector: str) -> Any:
-        assert label_selector == "component=singleuser-storage"
-        return SimpleNamespace(items=self.homes)
+    async def list_namespaced_persistent_volume_claim(self, namespace: str, *, label_selector: str) -> Any:
+        asked = {"labelSelector": label_selector}
+        labels = [{"metadata": {"namespace": namespace, "labels": one.metadata.labels}} for one in self.homes]
+        found = [matches(one, namespace, asked) for one in labels]
+        return SimpleNamespace(items=[one for one, match in zip(self.homes, found, strict=True) if match])
 
 
 async def pod_of(spawner: WorkspaceSpawner, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.devcluster import cache
-from tests.devcluster.build import agent, bundle, golang, images, keycloak, manifests, rootfs
+from tests.devcluster.build import agent, bundle, golang, images, keycloak, manifests, node, rootfs
 from tests.devcluster.build.debian import TOOLS, ensure_debian, ensure_tools
 from tests.devcluster.build.errors import (
     BuildError,
@@ -54,7 +54,7 @@ KEPT_ENVIRONMENTS = 2
 
 def all_steps() -> dict[str, Step]:
     """Everything that can be built, by name."""
-    parts = (golang, images, manifests, agent, bundle, rootfs, keycloak)
+    parts = (golang, images, manifests, agent, bundle, node, rootfs, keycloak)
     return {name: step for part in parts for name, step in part.steps().items()}
 
 

@@ -3,7 +3,7 @@
 Production builds `images/*/Dockerfile` on a CUDA base and on the chart's hub image. Those cannot be had
 without their registries, so here the same Dockerfiles are built on stand-ins made from Debian's packages:
 `base` in place of the CUDA base, `python-base` in place of Python's, `hub-base` in place of the chart's hub
-image, `ray` in place of Ray's.
+image, `proxy` in place of its proxy, `ray` in place of Ray's.
 
 Shell: runs mmdebstrap and buildah as root, in a mount namespace of their own.
 """
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.devcluster import cache
-from tests.devcluster.build import agent, bundle
+from tests.devcluster.build import agent, bundle, node
 from tests.devcluster.build.debian import ensure_tools
 from tests.devcluster.build.errors import BuildError
 from tests.devcluster.build.images import PREFIX, Recipe, reference
@@ -51,16 +51,19 @@ _CA_INSIDE = "/run/host-ca.crt"
 def recipes() -> dict[str, Recipe]:
     """Every image with an operating system."""
     base = _base()
-    agent_wheel = _Wheel(folder=agent.wheel_folder(), step=agent.WHEEL)
+    agent_wheel = _Given(folder=agent.wheel_folder(), step=agent.WHEEL)
     plain = _dockerfile("notebook-plain", IMAGES / "notebook", base=base, seconds=170)
-    notebook = _dockerfile("notebook", IMAGES / "agent", base=plain, seconds=40, wheel=agent_wheel)
+    notebook = _dockerfile("notebook", IMAGES / "agent", base=plain, seconds=40, given=agent_wheel)
     python = _dockerfile("python-base", SOURCES / "python-base", base=base, seconds=20)
     hub_base = _dockerfile("hub-base", SOURCES / "hub-base", base=python, seconds=40)
-    bundle_wheel = _Wheel(folder=bundle.wheel_folder(), step=bundle.WHEEL)
-    hub = _dockerfile("hub", IMAGES / "hub", base=hub_base, seconds=40, wheel=bundle_wheel)
-    services = _dockerfile("services", IMAGES / "services", base=python, seconds=60, wheel=bundle_wheel)
+    bundle_wheel = _Given(folder=bundle.wheel_folder(), step=bundle.WHEEL)
+    hub = _dockerfile("hub", IMAGES / "hub", base=hub_base, seconds=40, given=bundle_wheel)
+    services = _dockerfile("services", IMAGES / "services", base=python, seconds=60, given=bundle_wheel)
     ray = _dockerfile("ray", SOURCES / "ray", base=base, seconds=120)
-    made = (base, plain, notebook, python, hub_base, hub, services, ray)
+    programs = _Given(folder=node.tools_folder(), step=node.TOOLS)
+    proxy = _dockerfile("proxy", SOURCES / "proxy", base=python, seconds=20, given=programs)
+    postgres = _dockerfile("postgres", SOURCES / "postgres", base=base, seconds=30)
+    made = (base, plain, notebook, python, hub_base, hub, services, ray, proxy, postgres)
     return {recipe.name: recipe for recipe in made}
 
 
@@ -93,10 +96,10 @@ def _base() -> Recipe:
 
 
 def _dockerfile(
-    name: str, folder: Path, *, base: Recipe, seconds: float, wheel: _Wheel | None = None
+    name: str, folder: Path, *, base: Recipe, seconds: float, given: _Given | None = None
 ) -> Recipe:
     """An image from a folder with a Dockerfile whose build argument `BASE` names what it is built upon."""
-    own = [wheel.key] if wheel else []
+    own = [given.key] if given else []
     key = cache.key_of(RECIPE, base.key, *agent.content(folder), *own)
 
     def make(target: Path, run: Shell) -> None:
@@ -104,8 +107,8 @@ def _dockerfile(
         tools = ensure_tools(["buildah"])
         with _work_folder(target) as work:
             context = shutil.copytree(folder, work / "context")
-            if wheel:
-                shutil.copytree(wheel.folder, context / "dist")
+            if given:
+                shutil.copytree(given.folder, context / "dist", symlinks=True)
             buildah = Buildah(tools["buildah"], work / "buildah", run)
             buildah.load(base.step().target, reference(base.name, base.key))
             arguments = {"BASE": reference(base.name, base.key), "VERSION": key}
@@ -114,7 +117,7 @@ def _dockerfile(
         share_blobs(target)
         _drop_older(name)
 
-    needs = (PREFIX + base.name, *([wheel.step] if wheel else []))
+    needs = (PREFIX + base.name, *([given.step] if given else []))
     return Recipe(name=name, key=key, make=make, needs=needs, seconds=seconds)
 
 
@@ -207,8 +210,8 @@ def _require_root(name: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wheel:
-    """One of our wheels, as an image takes it."""
+class _Given:
+    """What another step builds and an image takes: one of our wheels, the programs of Node."""
 
     folder: Path
     """Where it is when it is built."""

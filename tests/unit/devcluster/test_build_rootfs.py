@@ -49,6 +49,8 @@ def test_can_be_asked_for_by_name() -> None:
     assert {"image:hub-base", "wheel:bundle"} <= set(steps["image:hub"].needs)
     assert {"image:python-base", "wheel:bundle"} <= set(steps["image:services"].needs)
     assert "image:base" in steps["image:ray"].needs
+    assert {"image:python-base", "node:tools"} <= set(steps["image:proxy"].needs)
+    assert "image:base" in steps["image:postgres"].needs
 
 
 @pytest.mark.parametrize(
@@ -79,7 +81,7 @@ def test_a_changed_module_builds_the_images_with_the_bundle_again(
     assert {name for name, key in keys().items() if key != before[name]} == {"hub", "services"}
 
 
-@pytest.mark.parametrize("name", ["base", "notebook", "hub", "services", "ray"])
+@pytest.mark.parametrize("name", ["base", "notebook", "hub", "services", "ray", "proxy", "postgres"])
 def test_says_at_once_that_root_is_needed(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     run = Recorder()

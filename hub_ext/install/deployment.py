@@ -83,6 +83,7 @@ def _pod(installation: Installation, name: str, package: str) -> dict[str, Any]:
         volumes.append({"name": "state", "persistentVolumeClaim": {"claimName": f"{PREFIX}-{name}"}})
         mounts.append({"name": "state", "mountPath": STATE})
     return {
+        **_pull_secrets(installation),
         "serviceAccountName": name,
         "automountServiceAccountToken": True,
         "enableServiceLinks": False,
@@ -99,6 +100,7 @@ def _pod(installation: Installation, name: str, package: str) -> dict[str, Any]:
                 "image": str(installation.image or ""),
                 "command": ["python3", "-m", package, "--config", f"{FOLDER}/settings/settings.yaml"],
                 "env": _environment(installation, name),
+                **_variables(installation.services[name].secret),
                 "ports": [{"name": "http", "containerPort": SERVICE_PORT}],
                 "readinessProbe": probe,
                 # A busy node may take a minute to start it; only later is silence a reason to end it.
@@ -136,6 +138,15 @@ def _environment(installation: Installation, name: str) -> list[dict[str, Any]]:
         *({"name": key, "value": value} for key, value in plain.items()),
         {"name": "JUPYTERHUB_API_TOKEN", "valueFrom": token},
     ]
+
+
+def _variables(secret: str | None) -> dict[str, Any]:
+    return {"envFrom": [{"secretRef": {"name": secret}}]} if secret else {}
+
+
+def _pull_secrets(installation: Installation) -> dict[str, Any]:
+    names = [{"name": name} for name in installation.pull_secrets]
+    return {"imagePullSecrets": names} if names else {}
 
 
 def _probe(prefix: str) -> dict[str, Any]:

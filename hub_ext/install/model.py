@@ -68,6 +68,8 @@ class ServiceEntry(Model):
     """What stands in the service's file; see its reference."""
     volume: Memory | None = None
     """Size of a volume at `/var/lib/gpu-workspaces`, for one that remembers things."""
+    secret: ObjectName | None = None
+    """Secret in the hub's namespace whose keys become variables: `AWS_ACCESS_KEY_ID` of a store."""
     egress: tuple[dict[str, Any], ...] = ()
     """Further rules of its NetworkPolicy, as Kubernetes has them: a mail server, a store in the cluster."""
 
@@ -92,6 +94,8 @@ class Description(Model):
     """Where names are resolved outside `kube-system`, such as by a cache on each node: `169.254.20.10/32`."""
     image: ImageRef | None = None
     """Image of services that have pods of their own."""
+    pull_secrets: tuple[ObjectName, ...] = ()
+    """Pull secrets of hub, proxy, services and workspaces; each of their namespaces has them by these names."""
     services: dict[Name, ServiceEntry] = Field(default_factory=dict)
     """Services by their names."""
     catalog: Text
@@ -116,12 +120,22 @@ class Installation(Description):
                     f"{field}: {name} is a namespace with pods of another kind",
                     help="Give runs and pulls a namespace each that is theirs alone.",
                 )
+        self._check_own_pods()
         if self.jobs_namespace == self.pulls_namespace or is_clusters_own(self.hub_namespace):
             raise BadValueError(
                 "hub, runs and pulls share a namespace with each other, or with the cluster's own pods",
                 help="Give each a namespace of its own.",
             )
         return self
+
+    def _check_own_pods(self) -> None:
+        """Refuse what a process of the hub would be given in vain."""
+        for name, entry in self.services.items() if self.run is RunAs.IN_HUB else ():
+            if entry.volume is not None or entry.secret is not None or entry.egress:
+                raise BadValueError(
+                    f"services.{name}: volume, secret and egress are for a service in a pod of its own",
+                    help="Write run: deployments, or give them to the hub in the chart's values.",
+                )
 
     @classmethod
     def of(cls, description: Description, catalog: Catalog) -> Installation:

@@ -38,6 +38,8 @@ def build_values(installation: Installation, rights: Known) -> dict[str, Any]:
             },
         },
     }
+    if installation.pull_secrets:
+        values["imagePullSecrets"] = [{"name": name} for name in installation.pull_secrets]
     for more in (_network(installation, rights), _address(installation)):
         values = helm_merge(values, more)
     return values

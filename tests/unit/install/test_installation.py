@@ -25,8 +25,12 @@ read = cache(load_catalog)
 
 
 def described(**changes: Any) -> Installation:
-    """The enterprise set with changes."""
-    description = Description.model_validate({**ENTERPRISE, **changes}, by_alias=True, by_name=False)
+    """The enterprise set with changes; services of the hub's pod have nothing that a pod of its own has."""
+    whole = {**ENTERPRISE, **changes}
+    if whole["run"] == "in-hub":
+        settings = {name: entry.get("settings", {}) for name, entry in whole["services"].items()}
+        whole["services"] = {name: {"settings": one} for name, one in settings.items()}
+    description = Description.model_validate(whole, by_alias=True, by_name=False)
     return complete(Installation.of(description, read(SETS / description.catalog)))
 
 
@@ -196,6 +200,46 @@ def test_further_rules_of_a_service_are_its_own():
     installation = described(services={"idle-culler": {"egress": [mail]}, "prepuller": {}})
     assert mail in named(installation, "NetworkPolicy", "gpu-workspaces-idle-culler")["spec"]["egress"]
     assert mail not in named(installation, "NetworkPolicy", "gpu-workspaces-prepuller")["spec"]["egress"]
+
+
+@pytest.mark.parametrize(
+    "entry", [{"volume": "1Gi"}, {"secret": "keys"}, {"egress": [{"ports": []}]}], ids=str
+)
+def test_what_only_a_pod_of_its_own_can_have_is_refused_of_the_hub_s_processes(entry):
+    own = {"run": "deployments", "catalog": "c.yaml", "values": [], "services": {"idle-culler": entry}}
+    assert Installation.model_validate(own, by_alias=True, by_name=False)
+    with pytest.raises(ValidationError, match=r"services\.idle-culler"):
+        Installation.model_validate(own | {"run": "in-hub"}, by_alias=True, by_name=False)
+
+
+def test_a_service_gets_the_keys_of_its_secret_as_variables():
+    installation = described(services={"job-handoff": ENTERPRISE["services"]["job-handoff"], "prepuller": {}})
+    handoff, prepuller = (
+        named(installation, "Deployment", f"gpu-workspaces-{name}")["spec"]["template"]["spec"]["containers"]
+        for name in ("job-handoff", "prepuller")
+    )
+    assert handoff[0]["envFrom"] == [{"secretRef": {"name": "gpu-workspaces-store"}}]
+    assert "envFrom" not in prepuller[0]
+
+
+@pytest.mark.parametrize("run", RUNS_IN)
+def test_all_pods_pull_with_the_same_secrets(run):
+    installation = described(run=run, pullSecrets=["registry", "mirror"])
+    secrets = [{"name": "registry"}, {"name": "mirror"}]
+    assert values_of(installation)["imagePullSecrets"] == secrets
+    deployments = [one for one in render(installation, SETS, "manifests") if one["kind"] == "Deployment"]
+    assert len(deployments) == (3 if run == "deployments" else 0)
+    for one in deployments:
+        assert one["spec"]["template"]["spec"]["imagePullSecrets"] == secrets
+    shared = installation.services["prepuller"].settings.get("shared")
+    # The hub tells a prepuller of its own pod what all workspaces have.
+    assert shared == ({"pullSecrets": ["registry", "mirror"]} if run == "deployments" else None)
+
+
+def test_without_pull_secrets_none_are_named():
+    installation = described(pullSecrets=[])
+    assert "imagePullSecrets" not in values_of(installation)
+    assert "imagePullSecrets" not in json.dumps(render(installation, SETS, "manifests"))
 
 
 def test_without_services_nothing_more_is_opened():

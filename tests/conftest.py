@@ -2,12 +2,16 @@
 
 `@pytest.mark.given("Z2JH_DATA")` leaves a test out where that variable names none, and says so.
 `-m attack` chooses the tests that `tests/attacks.py` names.
+
+Tests of properties draw the same examples in every run, so that nobody's change fails by what was drawn;
+`HYPOTHESIS_PROFILE=search` draws others each time, ten times as many.
 """
 
 import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.attacks import ATTACKS
 
@@ -20,6 +24,12 @@ FOREIGN_FILES = {
 
 FOLDER = Path(__file__).parent
 LEFT_OUT = pytest.StashKey[dict[str, int]]()
+
+# How long an example or its making takes says how busy the machine is, and nothing else.
+_PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", _PATIENT, derandomize=True, database=None)
+settings.register_profile("search", _PATIENT, max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,19 +16,12 @@ from typing import Any
 from tests.devcluster import build, control_plane
 from tests.devcluster.addresses import Addresses
 from tests.devcluster.api import Api
+from tests.devcluster.ports import free_port
 from tests.devcluster.processes import Processes
 from tests.devcluster.waiting import PATIENCE_SECONDS
 
 LOCAL = "127.0.0.1"
 SERVER = "kube-apiserver"
-
-
-def free_port() -> int:
-    """A TCP port that is free at the moment."""
-    with closing(socket.socket()) as probe:
-        probe.bind((LOCAL, 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @dataclass
@@ -104,12 +96,11 @@ class Wire:
     server: asyncio.Server | None = None
     links: set[asyncio.Task[None]] = field(default_factory=set)
     requests: list[str] = field(default_factory=list)
-    port: int = 0
+    port: int = field(default_factory=free_port)
 
     async def mend(self) -> None:
         """Let connections through."""
         self.server = await asyncio.start_server(self._link, LOCAL, self.port)
-        self.port = self.server.sockets[0].getsockname()[1]
 
     async def cut(self) -> None:
         """End all connections and refuse new ones."""

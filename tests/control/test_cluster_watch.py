@@ -24,9 +24,10 @@ from hub_ext.quota.demand import Weights
 from hub_ext.quota.usage import Owner
 from tests.control.bare import BareControlPlane, Wire, bare_control_plane
 from tests.devcluster.kube import KubeCluster
+from tests.devcluster.waiting import PATIENCE_SECONDS
 
 GPU = "nvidia.com/gpu"
-DEADLINE = 90
+DEADLINE = PATIENCE_SECONDS
 NO_WEIGHTS = Weights(by_pool={}, by_resource={})
 
 
@@ -174,8 +175,8 @@ async def test_without_rights_parts_are_unknown_until_they_are_granted(
             await config.new_client_from_config_dict(settings) as hub,
             watching(hub, namespace) as watch,
         ):
+            await until_health(watch, Health.LIVE, f"pods in {namespace}")
             assert watch.health()["nodes"] is Health.DENIED
-            assert watch.health()[f"pods in {namespace}"] is Health.LIVE
             found = watch.snapshot().availability(Resources({GPU: 1}), None)
             assert (found.supply.value, found.free) == ("unknown", None)
             assert watch.snapshot().quotas_of(namespace) is None

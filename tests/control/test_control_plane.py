@@ -11,6 +11,7 @@ import pytest
 from tests.devcluster.cluster import Cluster
 from tests.devcluster.errors import CommandFailedError
 from tests.devcluster.kube import KubeCluster
+from tests.devcluster.rules import enforce
 from tests.devcluster.waiting import until
 
 SLOW_PULL = "devcluster.test/pull-delay"
@@ -83,7 +84,7 @@ def test_admission_gives_pods_their_defaults(cluster: KubeCluster, namespace: st
 
 
 def test_pod_security_is_enforced(cluster: KubeCluster, namespace: str) -> None:
-    cluster.kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
+    enforce(cluster, namespace)
     with pytest.raises(CommandFailedError) as refused:
         cluster.apply(build_pod("careless", namespace))
     assert 'violates PodSecurity "restricted' in refused.value.output
@@ -104,7 +105,14 @@ def test_a_token_may_do_what_its_role_says_and_no_more(
     reader = tmp_path / "kubeconfig"
     reader.write_text(json.dumps(config))
 
-    cluster.kubectl("get", "pods", within, f"--kubeconfig={reader}")
+    def missing() -> str | None:
+        try:
+            cluster.kubectl("get", "pods", within, f"--kubeconfig={reader}")
+        except CommandFailedError as error:
+            return error.output
+        return None
+
+    until(missing, what="the new role to count", check=cluster.check)
     for refused in (("get", "secrets"), ("delete", "pod", "any")):
         with pytest.raises(CommandFailedError, match="forbidden"):
             cluster.kubectl(*refused, within, f"--kubeconfig={reader}")

@@ -38,7 +38,7 @@ from tests.devcluster.monitoring import (
     whole_card,
 )
 
-NAMESPACE, EVERY, SPAN = "hub", 30, 1800
+NAMESPACE, EVERY, SPAN, LATER = "hub", 30, 1800, 300
 BUSY, IDLE, UNKNOWN = Value.BUSY, Value.IDLE, Value.UNKNOWN
 
 
@@ -91,9 +91,9 @@ EXPECTED = {
 }
 
 
-def history(job: Job, end: float) -> list[Series]:
-    """Half an hour of all of it."""
-    start = end - SPAN
+def history(job: Job, now: float) -> list[Series]:
+    """Half an hour of all of it; what is still heard is so for some minutes more, until it is asked for."""
+    start, end = now - SPAN, now + LATER
 
     def quiet(name: str, *spans: tuple[float, float]) -> list[Series]:
         parts = [past(whole(name, engine=0), job, start=a, end=b, every=EVERY) for a, b in spans]
@@ -103,14 +103,11 @@ def history(job: Job, end: float) -> list[Series]:
         ]
 
     (burst,) = past(whole("burst", engine=0), job, start=start, end=end, every=EVERY)
-    bumpy = [
-        (at, 0.9 if number == len(burst.samples) - 10 else 0.0)
-        for number, (at, _) in enumerate(burst.samples)
-    ]
+    bumpy = [(at, 0.9 if at == now - 10 * EVERY else 0.0) for at, _ in burst.samples]
     return [
         *past(STEADY, job, start=start, end=end, every=EVERY),
-        *quiet("dead", (start, end - 240)),
-        *quiet("gappy", (start, end - 500), (end - 150, end)),
+        *quiet("dead", (start, now - 240)),
+        *quiet("gappy", (start, now - 500), (now - 150, end)),
         Series(name=burst.name, labels=burst.labels, samples=bumpy),
         *(_cpu(name, rate, start, end) for name, rate in (("idle", 0.01), ("steady", 1.2))),
     ]
@@ -119,8 +116,8 @@ def history(job: Job, end: float) -> list[Series]:
 def _cpu(name: str, rate: float, start: float, end: float) -> Series:
     """The counter of one container, as the kubelet's cAdvisor has it."""
     labels = {"namespace": NAMESPACE, "pod": f"jupyter-{name}", "container": "notebook"}
-    times = [start + EVERY * number for number in range(SPAN // EVERY + 1)]
-    samples = [(at, 100 + rate * (at - start)) for at in times if at <= end]
+    times = [start + EVERY * number for number in range(int(end - start) // EVERY + 1)]
+    samples = [(at, 100 + rate * (at - start)) for at in times]
     return Series(name="container_cpu_usage_seconds_total", labels=labels, samples=samples)
 
 
@@ -130,7 +127,7 @@ def prometheus(
 ) -> Iterator[Prometheus]:
     folder: Path = tmp_path_factory.mktemp(f"prometheus-{request.param}")
     job = job_of(Exporter("127.0.0.1:1"), convention=request.param)
-    with running_prometheus(folder, history=history(job, time.time() - 5)) as prometheus:
+    with running_prometheus(folder, history=history(job, float(int(time.time())))) as prometheus:
         yield prometheus
 
 

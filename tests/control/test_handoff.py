@@ -33,10 +33,10 @@ from services.job_handoff.plan import Scene, plan_run
 from services.job_handoff.rights import RIGHTS
 from services.job_handoff.settings import HandoffSettings
 from services.kube import InvalidError, Kube, api_path
-from tests.control.bare import free_port
 from tests.devcluster import build
 from tests.devcluster.addons.controllers import kind_of, name_of, split
 from tests.devcluster.kube import KubeCluster
+from tests.devcluster.ports import free_port
 from tests.devcluster.waiting import until_met
 from tests.fakes.hub import FakeHub
 from tests.unit.handoff.conftest import ADA, CATALOG, DIGEST, NOW, SOURCE, TODAY, body

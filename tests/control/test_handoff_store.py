@@ -16,6 +16,7 @@ from services.job_handoff.settings import Bounds, StoreSettings
 from services.job_handoff.store import _TIMES, Store, StoreError, refusal
 from services.job_handoff.verdicts import RunRefusedError
 from tests.devcluster.object_store import ObjectStore, running_object_store, user_may
+from tests.devcluster.waiting import PATIENCE_SECONDS
 
 BUCKET = "runs"
 
@@ -85,7 +86,7 @@ async def test_a_file_that_breaks_off_leaves_what_was_there(store: Store) -> Non
 async def test_a_signed_address_is_good_for_one_file_and_one_thing(store: Store) -> None:
     address = await store.sign("PUT", "signed/a")
     assert address is not None
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as client:
         assert (await client.put(address, content=b"x")).is_success
         assert (await client.get(address)).status_code == 403
         assert (await client.put(address.replace("signed/a", "signed/b"), content=b"x")).status_code == 403

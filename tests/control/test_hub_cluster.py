@@ -27,9 +27,10 @@ from hub_ext.quota.refusals import explain, read_answer
 from hub_ext.quota.usage import Owner
 from hub_ext.quota.verdicts import Reason, Refusal
 from tests.devcluster.kube import KubeCluster
+from tests.devcluster.waiting import PATIENCE_SECONDS
 
 GPU = "nvidia.com/gpu"
-DEADLINE = 120
+DEADLINE = PATIENCE_SECONDS
 LIMIT = 5
 
 

@@ -18,6 +18,7 @@ from hub_ext.render.rights import Places, build_rights
 from hub_ext.rights import HUB, Rights
 from tests.devcluster.kube import KubeCluster
 from tests.devcluster.pytest_plugin import namespace_name
+from tests.devcluster.waiting import until
 
 SETS = sorted((Path(__file__).parents[2] / "helm-values" / "sets").glob("*.yaml"))
 SERVICES = ("idle-culler", "job-handoff", "prepuller")
@@ -125,8 +126,15 @@ def _check(cluster: KubeCluster, places: Places, rights: Rights) -> None:
     spaces = ("", places.hub, *places.workspaces, places.jobs, places.pulls, "kube-system")
     asked = {(space, named, verb) for space in spaces for named in resources for verb in VERBS}
     asked |= {(space, named, "get") for space in spaces for named in SENSITIVE}
-    told = answers(cluster, account, asked)
     expected = {one: one in granted or one[1:] in everywhere for one in asked}
+    told: dict[Question, bool] = {}
+
+    def missing() -> str | None:
+        told.update(answers(cluster, account, asked))
+        late = sorted(one for one in asked if expected[one] and not told[one])
+        return f"it may not {late}" if late else None
+
+    until(missing, what=f"roles of {rights.name} to count", check=cluster.check)
     assert {one for one in asked if told[one] is not expected[one]} == set()
 
 

@@ -17,9 +17,10 @@ from hub_ext.cli.preview import read_baseline
 from hub_ext.render.pod import UserFacts, apply, build_fragment
 from services.preflight.scene import merged
 from tests.control.test_installation import SETS
-from tests.control.test_rendered import RESTRICTED, dry_run, label, without_classes
+from tests.control.test_rendered import dry_run, without_classes
 from tests.devcluster.errors import CommandFailedError
 from tests.devcluster.kube import KubeCluster
+from tests.devcluster.rules import enforce
 
 ROOT = Path(__file__).parents[2]
 CATALOGS = [
@@ -31,7 +32,7 @@ HOST = ("hostNetwork", "hostPID", "hostIPC")
 
 @pytest.fixture
 def restricted(cluster: KubeCluster, namespace: str) -> str:
-    label(cluster, namespace, RESTRICTED)
+    enforce(cluster, namespace)
     return namespace
 
 

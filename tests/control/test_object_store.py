@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 
 from tests.devcluster.errors import CommandFailedError
 from tests.devcluster.object_store import Keys, ObjectStore, running_object_store, user_may
+from tests.devcluster.waiting import PATIENCE_SECONDS
 
 BUCKET = "runs"
 PART = 5 << 20
@@ -77,9 +78,11 @@ def test_a_presigned_address_needs_no_keys(store: ObjectStore) -> None:
     s3.put_object(Bucket=BUCKET, Key="given", Body=b"given")
     params = {"Bucket": BUCKET, "Key": "given"}
     url = s3.generate_presigned_url("get_object", Params=params, ExpiresIn=3600)
-    assert httpx.get(url, trust_env=False).content == b"given"
-    assert httpx.get(url.partition("?")[0], trust_env=False).status_code == 403
-    assert httpx.put(url, content=b"taken", trust_env=False).status_code == 403
+    assert httpx.get(url, trust_env=False, timeout=PATIENCE_SECONDS).content == b"given"
+    unsigned = url.partition("?")[0]
+    assert httpx.get(unsigned, trust_env=False, timeout=PATIENCE_SECONDS).status_code == 403
+    taken = httpx.put(url, content=b"taken", trust_env=False, timeout=PATIENCE_SECONDS)
+    assert taken.status_code == 403
 
 
 def test_large_objects_come_in_parts(store: ObjectStore) -> None:

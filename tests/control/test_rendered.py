@@ -23,10 +23,10 @@ from hub_ext.render.quotas import render_limit_ranges, render_resource_quotas
 from tests.control.catalogs import catalogs
 from tests.devcluster.errors import CommandFailedError
 from tests.devcluster.kube import KubeCluster
+from tests.devcluster.rules import enforce
 
 CATALOG = Path(__file__).parents[1] / "golden" / "catalog.yaml"
 USERS = [UserFacts(name="ada", team="nlp"), UserFacts(name="Zoë {x} $(HOME) ../..", server_name="two")]
-RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 EXAMPLES = 40
 
 
@@ -67,14 +67,10 @@ def without_classes(documents: Iterable[dict[str, Any]]) -> Iterator[dict[str, A
         yield changed
 
 
-def label(cluster: KubeCluster, namespace: str, labels: Mapping[str, str]) -> None:
-    cluster.kubectl("label", "namespace", namespace, *(f"{key}={value}" for key, value in labels.items()))
-
-
 def test_every_pod_of_a_catalog_is_accepted_and_fits_restricted_pod_security(
     cluster: KubeCluster, namespace: str, catalog: Catalog
 ) -> None:
-    label(cluster, namespace, RESTRICTED)
+    enforce(cluster, namespace)
     dry_run(cluster, without_classes(pods(catalog)), namespace)
 
 

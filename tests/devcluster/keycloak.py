@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from tests.devcluster import build, cache
 from tests.devcluster.answering import until_answering
 from tests.devcluster.build.keycloak import NAME
 from tests.devcluster.errors import ApiError
+from tests.devcluster.ports import free_port
 from tests.devcluster.processes import Processes
 from tests.devcluster.waiting import PATIENCE_SECONDS
 
@@ -74,7 +74,9 @@ def build_realm(
         "realm": name,
         "enabled": True,
         "sslRequired": "none",
-        "accessTokenLifespan": 60,
+        # Codes and tokens outlive every test: a busy machine takes long.
+        "accessTokenLifespan": 1200,
+        "accessCodeLifespan": 1200,
         "groups": [{"name": group} for group in every],
         "users": [_build_user(account) for account in accounts],
         "clients": [
@@ -191,7 +193,7 @@ def running_keycloak(folder: Path, *, host: str = "127.0.0.1") -> Iterator[Keycl
 
 def start(processes: Processes, folder: Path, program: Path, *, host: str, log: Path) -> Keycloak:
     """Start a Keycloak as one of `processes`; returns when it lets people sign in."""
-    port, management_port = _free_ports(host, 2)
+    port, management_port = free_port(), free_port()
     home = _home(program, folder / "keycloak")
     url, password = f"http://{host}:{port}", secrets.token_urlsafe(24)
     process = processes.start(
@@ -222,9 +224,3 @@ def _home(program: Path, home: Path) -> Path:
     for part in SHARED_PARTS:
         (home / part).symlink_to(program / part)
     return home
-
-
-def _free_ports(host: str, count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.create_server((host, 0))) for _ in range(count)]
-        return [taken.getsockname()[1] for taken in sockets]

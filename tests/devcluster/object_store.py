@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
-import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +22,7 @@ from botocore.config import Config
 from tests.devcluster import build
 from tests.devcluster.answering import until_answering
 from tests.devcluster.commands import execute
+from tests.devcluster.ports import free_port
 from tests.devcluster.processes import Processes
 from tests.devcluster.record import write_whole
 from tests.devcluster.waiting import Check, nothing
@@ -128,12 +128,10 @@ def running_object_store(folder: Path, *, host: str = "127.0.0.1") -> Iterator[O
 
     Raises `DevClusterError` or `BuildError`.
     """
-    with socket.create_server((host, 0)) as free:
-        port = free.getsockname()[1]
     processes = Processes(folder)
-    program = build.ensure(PROGRAMS)[PROGRAMS[0]]
+    program, address = build.ensure(PROGRAMS)[PROGRAMS[0]], f"{host}:{free_port()}"
     try:
-        yield start(processes, folder, program, address=f"{host}:{port}", log=folder / "object-store.log")
+        yield start(processes, folder, program, address=address, log=folder / "object-store.log")
     finally:
         processes.stop_all()
 

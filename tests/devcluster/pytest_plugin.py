@@ -81,7 +81,11 @@ def namespace(cluster: KubeCluster, request: pytest.FixtureRequest) -> Iterator[
     """A namespace of the test's own; what is in it is deleted afterwards."""
     cluster.check()
     name = namespace_name(request.node.name)
-    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    cluster.apply(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
+        # A controller makes it, too; but until then the API server refuses every pod.
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}},
+    )
     yield name
     cluster.check()
     cluster.kubectl("delete", "namespace", name, "--wait=false")

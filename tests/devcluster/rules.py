@@ -41,6 +41,23 @@ def until_in_force(
         "metadata": {"name": "asked-for", "namespace": namespace, "labels": dict(labels or {})},
         "spec": {"containers": [{"name": "main", "image": "none", "securityContext": _SAFE}]},
     }
+    _until_told(cluster, pod, sign)
+
+
+def enforce(cluster: KubeCluster, namespace: str, level: str = "restricted") -> None:
+    """Let a namespace take pods of a level of pod security only; returns when others are refused."""
+    cluster.kubectl("label", "namespace", namespace, f"pod-security.kubernetes.io/enforce={level}")
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "careless", "namespace": namespace},
+        "spec": {"hostNetwork": True, "containers": [{"name": "main", "image": "none"}]},
+    }
+    _until_told(cluster, pod, f'violates PodSecurity "{level}')
+
+
+def _until_told(cluster: KubeCluster, pod: Mapping[str, Any], sign: str) -> None:
+    """Ask what would become of a pod until the answer has the sign."""
     text = json.dumps(pod)
 
     def missing() -> str | None:

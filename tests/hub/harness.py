@@ -11,7 +11,6 @@ import os
 import re
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -25,6 +24,7 @@ import httpx
 import jupyterhub
 import psutil
 
+from tests.devcluster.ports import free_port
 from tests.devcluster.waiting import PATIENCE_SECONDS, until
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -58,14 +58,6 @@ def notebook_server() -> Iterator[int]:
         finally:
             server.shutdown()
             thread.join()
-
-
-def free_port() -> int:
-    """A TCP port that nothing listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class Hub:

@@ -27,8 +27,9 @@ from tests.devcluster.monitoring import (
     running_prometheus,
     whole_card,
 )
+from tests.devcluster.ports import free_port
 from tests.devcluster.waiting import PATIENCE_SECONDS, until
-from tests.hub.harness import Hub, free_port
+from tests.hub.harness import Hub
 from tests.hub.test_services import Visitor, token_of, xsrf
 
 CATALOG = Path(__file__).parent / "catalog.yaml"

@@ -14,9 +14,10 @@ import pytest
 import yaml
 
 from tests.devcluster.kube import KubeCluster
+from tests.devcluster.ports import free_port
 from tests.devcluster.pytest_plugin import namespace
 from tests.devcluster.waiting import until
-from tests.hub.harness import Hub, free_port
+from tests.hub.harness import Hub
 from tests.prepulling.account import account
 from tests.prepulling.fleet import POOL, fleet
 

@@ -12,8 +12,9 @@ import httpx
 import pytest
 
 from tests.devcluster.keycloak import Account, Keycloak, build_realm, running_keycloak
+from tests.devcluster.ports import free_port
 from tests.hub.conftest import CATALOG
-from tests.hub.harness import Hub, free_port
+from tests.hub.harness import Hub
 
 REALM, CLIENT, SECRET = "people", "hub", "of-the-client"
 ADA = Account(name="ada", password="ada-of-the-tests", groups=("nlp",))

@@ -6,7 +6,6 @@ Shell: starts programs, speaks HTTP.
 from __future__ import annotations
 
 import contextlib
-import socket
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from tests.devcluster.answering import until_answering
 from tests.devcluster.errors import CommandFailedError, DevClusterError
 from tests.devcluster.monitoring.history import Series, open_metrics
 from tests.devcluster.monitoring.scrape import Job, build_config
+from tests.devcluster.ports import free_port
 from tests.devcluster.processes import Processes
 from tests.devcluster.waiting import Check, nothing, until
 
@@ -84,15 +84,13 @@ def running_prometheus(
 
     Raises `DevClusterError` or `BuildError`.
     """
-    with socket.create_server((host, 0)) as free:
-        port = free.getsockname()[1]
     processes = Processes(folder)
     try:
         yield start(
             processes,
             folder,
             build.ensure(PROGRAMS),
-            address=f"{host}:{port}",
+            address=f"{host}:{free_port()}",
             config=build_config(jobs, every_seconds=every_seconds),
             log=folder / "prometheus.log",
             history=history,

@@ -44,8 +44,9 @@ from services.idle_culler.policy import Policy
 from services.idle_culler.rights import RIGHTS
 from services.idle_culler.stopping import Stopper
 from tests.devcluster import cache
+from tests.devcluster.ports import free_port
 from tests.devcluster.waiting import until
-from tests.hub.harness import free_port, notebook_server
+from tests.hub.harness import notebook_server
 
 STOCK = "jupyterhub-idle-culler==2.0.0"
 CONFIG = Path(__file__).parent / "cull_hub_config.py"

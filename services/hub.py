@@ -33,6 +33,8 @@ class State(StrEnum):
 
     READY = "ready"
     """With a server that is up."""
+    ACTIVE = "active"
+    """With a server that is up, or in the middle of something."""
 
 
 class Stop(StrEnum):

@@ -5,19 +5,21 @@ Shell: talks to the hub and, without a token, to its services.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Iterable
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final, TypeVar
 
 import httpx
 
 from hub_ext.errors import HubError
 
-from ..hub import Hub
-from .scene import HubFacts
+from ..hub import Hub, State
+from .scene import HubFacts, ServerKey
 
 TIMEOUT: Final = 10.0
 """Seconds."""
+
+_Answer = TypeVar("_Answer")
 
 
 async def ask_hub(
@@ -35,7 +37,7 @@ async def ask_hub(
     HubError
         The hub does not answer, or it is none.
     """
-    root = url.rstrip("/").removesuffix("/hub")
+    root = _root(url)
     denied: dict[str, str] = {}
     async with Hub(f"{root}/hub/api", token, transport=transport) as hub:
         version = await hub.version()
@@ -49,9 +51,29 @@ async def ask_hub(
     return HubFacts(version=version, spawner=spawner, services=known, health=health), denied
 
 
-async def _if_allowed(
-    asking: Awaitable[Mapping[str, Any]], what: str, denied: dict[str, str]
-) -> Mapping[str, Any] | None:
+async def ask_running(
+    url: str, token: str, denied: dict[str, str], *, transport: httpx.AsyncBaseTransport | None = None
+) -> frozenset[ServerKey] | None:
+    """List the servers that run or are about to; None, with the reason in `denied`, if that is not told.
+
+    Raises
+    ------
+    HubError
+        The hub does not answer.
+    """
+    async with Hub(f"{_root(url)}/hub/api", token, transport=transport) as hub:
+        users = await _if_allowed(hub.users(state=State.ACTIVE), "hub_running", denied)
+    if users and not any(user.servers for user in users):
+        denied["hub_running"] = "servers are not told: the token lacks read:servers"
+        return None
+    return None if users is None else frozenset((user.name, name) for user in users for name in user.servers)
+
+
+def _root(url: str) -> str:
+    return url.rstrip("/").removesuffix("/hub")
+
+
+async def _if_allowed(asking: Awaitable[_Answer], what: str, denied: dict[str, str]) -> _Answer | None:
     try:
         return await asking
     except HubError as error:

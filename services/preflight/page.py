@@ -19,6 +19,7 @@ NEEDS = {
     "trials": "answers to a dry run (a live cluster and the right to create pods)",
     "hub": "a running hub (`--hub`)",
     "hub_spawner": "a running hub, with the scope `read:hub`",
+    "hub_running": "a live cluster and its running hub, with the scopes `list:users` and `read:servers`",
     "hub_services": "a running hub, with the scopes `list:services` and `read:roles:services`",
 }
 BEGIN = "<!-- from code: python -m services.preflight.page -->"

@@ -68,6 +68,10 @@ class Trial:
     """None if it would make it."""
 
 
+ServerKey = tuple[str, str]
+"""Names of a user and of one of their servers; empty for the default one."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubFacts:
     """What a running hub says of itself; what its token may not see is None."""
@@ -79,6 +83,8 @@ class HubFacts:
     """Of the hub, by name: `url`, `roles`, `admin`."""
     health: Mapping[str, str]
     """Of the services that are wanted, as the proxy gives it to anyone: empty for well, or what is wrong."""
+    running: frozenset[ServerKey] | None = None
+    """Servers that run or are about to, around the moment at which the cluster was looked at."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +118,10 @@ class Scene:
     @property
     def hub_services(self) -> Mapping[str, Mapping[str, Any]] | None:
         return self.hub.services if self.hub else None
+
+    @property
+    def hub_running(self) -> frozenset[ServerKey] | None:
+        return self.hub.running if self.hub else None
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:

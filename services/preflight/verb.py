@@ -25,13 +25,13 @@ from hub_ext.rights import HUB, Rights
 
 from ..kube import Kube
 from ..prometheus import Prometheus
-from .ask_hub import ask_hub
+from .ask_hub import ask_hub, ask_running
 from .attempts import attempts
 from .checks import CHECKS
 from .gather import look, measure, read_dump, save
 from .page import NEEDS
 from .problems import Outcome, Result, judge
-from .scene import Objects, Scene, merged
+from .scene import HubFacts, Objects, Scene, ServerKey, merged
 from .trials import try_pods
 
 HELP = "say what is missing or wrong on a cluster and in a hub's values, before users find out"
@@ -131,8 +131,8 @@ async def _observe(args: argparse.Namespace, scene: Scene) -> tuple[Scene, Mappi
     if args.cluster or args.offline:
         return replace(scene, objects=read_dump(args.cluster, complete=args.complete)), denied
     async with await Kube.connect(_environment(os.environ)) as kube:
-        objects, unseen = await look(kube)
-        scene, denied = replace(scene, objects=objects), denied | unseen
+        objects, hub = await _look(args, kube, scene.hub, denied)
+        scene = replace(scene, objects=objects, hub=hub)
         if args.save:
             save(objects, args.save)
         if scene.catalog is not None and not args.no_dry_run:
@@ -140,6 +140,26 @@ async def _observe(args: argparse.Namespace, scene: Scene) -> tuple[Scene, Mappi
             denied |= {"trials": why_not} if why_not else {}
             scene = replace(scene, trials=trials or None)
     return scene, denied
+
+
+async def _look(
+    args: argparse.Namespace, kube: Kube, hub: HubFacts | None, denied: dict[str, str]
+) -> tuple[Objects, HubFacts | None]:
+    """Look at the cluster, and ask the hub before and after: what begins or ends meanwhile is in one of both.
+
+    Adds to `denied` what may not be seen.
+    """
+    before = await _running(args, denied) if hub else None
+    objects, unseen = await look(kube)
+    denied.update(unseen)
+    after = None if before is None else await _running(args, denied)
+    if hub is not None and before is not None and after is not None:
+        hub = replace(hub, running=before | after)
+    return objects, hub
+
+
+async def _running(args: argparse.Namespace, denied: dict[str, str]) -> frozenset[ServerKey] | None:
+    return await ask_running(args.hub, _token(args.hub_token_file), denied)
 
 
 def _environment(environment: Mapping[str, str]) -> Mapping[str, str]:

@@ -16,13 +16,15 @@ from hub_ext.render.rights import PREFIX
 from hub_ext.rights import HUB
 
 from ..problems import Check, Problem
-from ..scene import Scene
+from ..scene import Object, Scene, ServerKey
 
 OLDEST: Final = (5, 4)
 SAFE: Final = (5, 5, 1)
 """Older ones let people with shared access do more than they were given (GHSA-c4gm-pwx9-9w8j)."""
 SPAWNER: Final = "WorkspaceSpawner"
 _FULL: Final = frozenset({"admin"})
+_USER: Final = "hub.jupyter.org/username"
+_SERVER: Final = "hub.jupyter.org/servername"
 
 
 def version_runs(scene: Scene) -> Iterator[Problem]:
@@ -105,6 +107,36 @@ def services_answer(scene: Scene) -> Iterator[Problem]:
             )
 
 
+def workspaces_known(scene: Scene) -> Iterator[Problem]:
+    """After a restore of an older database, workspaces may run that nobody can open and no culler stops."""
+    known = scene.hub_running or frozenset()
+    for namespace in scene.namespaces:
+        for pod in scene.objects.inside("Pod", namespace):
+            key = _server_of(pod)
+            if key is None or key in known:
+                continue
+            name = pod["metadata"]["name"]
+            server = f"workspace {key[1]!r}" if key[1] else "workspace"
+            yield Problem(
+                message=f"the hub does not know that a {server} of {key[0]!r} runs",
+                evidence=f"pod {name} in {namespace}, since {pod['metadata'].get('creationTimestamp')}",
+                help=f"kubectl delete pod --namespace {namespace} {name}; or its user starts the same one "
+                "again. The home stays either way.",
+                path=f"pods/{namespace}/{name}",
+                severity=Severity.WARNING,
+            )
+
+
+def _server_of(pod: Object) -> ServerKey | None:
+    """Give whose workspace a pod is; None for other pods, and for one that is ending or over."""
+    metadata, phase = pod["metadata"], (pod.get("status") or {}).get("phase")
+    labels, notes = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    over = metadata.get("deletionTimestamp") or phase in {"Succeeded", "Failed"}
+    if labels.get("component") != "singleuser-server" or _USER not in notes or over:
+        return None
+    return str(notes[_USER]), str(notes.get(_SERVER, ""))
+
+
 CHECKS = (
     Check(code="hub-version", title="The hub is new enough", needs=("hub",), run=version_runs),
     Check(code="hub-spawner", title="The hub runs this bundle", needs=("hub_spawner",), run=spawner_runs),
@@ -116,5 +148,12 @@ CHECKS = (
     ),
     Check(
         code="hub-health", title="The services answer behind the proxy", needs=("hub",), run=services_answer
+    ),
+    Check(
+        code="unknown-workspaces",
+        title="The hub knows every workspace that runs",
+        kinds=("Pod",),
+        needs=("hub_running",),
+        run=workspaces_known,
     ),
 )

@@ -8,6 +8,7 @@ Pure: no clock, no network.
 from __future__ import annotations
 
 import re
+import string
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -21,8 +22,8 @@ _USER: Final = "hub.jupyter.org/username"
 _SERVER: Final = "hub.jupyter.org/servername"
 _SERVER_NAME: Final = re.compile(r"[a-z](?:-?[a-z0-9])*")
 _LONGEST: Final = 30
-_ESCAPED: Final = re.compile(r"-[0-9a-f]{2}")
-"""What KubeSpawner before version 7 wrote for other characters in names."""
+_KEPT: Final = frozenset(string.ascii_lowercase + string.digits)
+"""What KubeSpawner before version 7 left in names as it is."""
 _TEMPLATE: Final = re.compile(
     r"\{(?:username|user_server|servername|escaped_user_server|unescaped_username)\}"
 )
@@ -48,21 +49,32 @@ def server_names(scene: Scene) -> Iterator[Problem]:
 
 
 def old_claim_names(scene: Scene) -> Iterator[Problem]:
-    """Homes named by older hubs are found again by the name that the hub remembers, and by that alone."""
+    """Homes named by older hubs are found by the name that the hub remembers, else by their annotations."""
     old = [claim for claim in _homes(scene) if _is_old(claim)]
     if old:
         names = ", ".join(claim["metadata"]["name"] for claim in old[:3])
         yield Problem(
             message=f"{len(old)} homes have names that a newer KubeSpawner would not give",
             evidence=names + (", …" if len(old) > 3 else ""),
-            help="Keep the hub's database over the upgrade: it remembers the names. Do not set slug_scheme.",
+            help="Keep the hub's database over the upgrade: it remembers the names. Do not set slug_scheme, "
+            "and leave the claims their labels and annotations.",
             severity=Severity.NOTE,
         )
 
 
 def _is_old(claim: Object) -> bool:
-    name, user = claim["metadata"]["name"], _annotation(claim, _USER)
-    return bool(re.search(r"[^a-z0-9-]", user)) and "---" not in name and bool(_ESCAPED.search(name))
+    name = claim["metadata"]["name"]
+    parts = (_annotation(claim, _USER), _annotation(claim, _SERVER))
+    return any(escaped(part) != part and escaped(part) in name for part in parts)
+
+
+def escaped(name: str) -> str:
+    """Write a name as KubeSpawner before version 7 did; a hyphen is escaped too."""
+    return "".join(char if char in _KEPT else _hex(char) for char in name).lower()
+
+
+def _hex(char: str) -> str:
+    return "".join(f"-{byte:02x}" for byte in char.encode("utf-8", "surrogatepass"))
 
 
 def one_home_each(scene: Scene) -> Iterator[Problem]:

@@ -109,6 +109,7 @@ HUB = HubFacts(
     spawner="hub_ext.spawner.WorkspaceSpawner",
     services={"prepuller": {"roles": ["gpu-workspaces-prepuller"], "admin": False}},
     health={"prepuller": ""},
+    running=frozenset(),
 )
 
 

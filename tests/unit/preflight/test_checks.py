@@ -99,6 +99,20 @@ def claim(name: str, *, namespace: str = "jupyterhub", user: str = "", server: s
     )
 
 
+def workspace(
+    name: str,
+    *,
+    namespace: str = "jupyterhub",
+    user: str,
+    server: str = "",
+    metadata: Any = None,
+    **fields: Any,
+):
+    notes = {"hub.jupyter.org/username": user} | ({"hub.jupyter.org/servername": server} if server else {})
+    about = {"labels": {"component": "singleuser-server"}, "annotations": notes, **(metadata or {})}
+    return thing("Pod", name, namespace, metadata=about, **{"status": {"phase": "Running"}, **fields})
+
+
 def plugin(**sharing: Any) -> dict[str, Any]:
     import yaml
 
@@ -310,6 +324,10 @@ WRONG = {
     "hub-spawner": {"hub": replace(HUB, spawner="kubespawner.KubeSpawner")},
     "hub-services": {"hub": replace(HUB, services={"old": {}})},
     "hub-health": {"hub": replace(HUB, health={"prepuller": "GET /services/prepuller/health: status 503"})},
+    "unknown-workspaces": {
+        "hub": replace(HUB, running=frozenset({("ada", ""), ("bob", "gpu")})),
+        "objects": {"Pod": [workspace("jupyter-ada", user="ada", server="gpu")]},
+    },
     "hub-address": {"catalog": TEAM},
     "one-home": {
         "objects": {"PersistentVolumeClaim": [claim("claim-a", user="ada"), claim("claim-b", user="ada")]}
@@ -334,7 +352,20 @@ def test_what_is_wrong_is_told(code):
         assert one.link.endswith(f"#{code}")
 
 
+KNOWN = replace(HUB, running=frozenset({("ada", ""), ("a@b.c", "gpu")}))
+
 FINE = {
+    "unknown-workspaces": [
+        {"hub": KNOWN, "objects": {"Pod": [one]}}
+        for one in (
+            workspace("jupyter-ada", user="ada"),
+            workspace("jupyter-a-40b-2ec--gpu", user="a@b.c", server="gpu"),
+            workspace("jupyter-eve", namespace="of-another-hub", user="eve"),
+            workspace("jupyter-eve", user="eve", metadata={"deletionTimestamp": "2026-11-30T12:00:00Z"}),
+            workspace("jupyter-eve", user="eve", status={"phase": "Succeeded"}),
+            thing("Pod", "hub", "jupyterhub", metadata={"labels": {"component": "hub"}}),
+        )
+    ],
     "dry-run": [{"trials": (Trial(profile="full@1", namespace="jupyterhub", refusal=None),)}],
     "hub-version": [{"hub": replace(HUB, version=one)} for one in ("5.5.1", "6.1.1", "6.2.0.dev")],
     "hub-spawner": [{"hub": replace(HUB, spawner="site.OwnWorkspaceSpawner")}],
@@ -521,6 +552,7 @@ FINE = {
     "server-names": [{"objects": {"PersistentVolumeClaim": [claim("c", user="ada", server="train-2026")]}}],
     "old-claim-names": [
         {"objects": {"PersistentVolumeClaim": [claim("claim-ada-2b", user="ada-2b")]}},
+        {"objects": {"PersistentVolumeClaim": [claim("claim-ann-lee", user="ann-lee")]}},
         {"objects": {"PersistentVolumeClaim": [claim("claim-a-b---1a2b3c4d", user="a@b")]}},
     ],
     "one-home": [
@@ -618,6 +650,23 @@ def test_homes_are_looked_at_in_namespaces_of_teams_too():
     assert findings("one-home", objects={"PersistentVolumeClaim": claims}) == []
     assert findings("one-home", objects={"PersistentVolumeClaim": claims}, catalog=TEAM)
     assert findings("server-names", objects={"PersistentVolumeClaim": claims}, catalog=TEAM)
+
+
+@pytest.mark.parametrize(
+    ("name", "user", "server"),
+    [
+        ("claim-abc000-40example-2eorg", "abc000@example.org", ""),
+        ("claim-ann-2dlee", "ann-lee", ""),
+        ("claim--41da", "Ada", ""),
+        ("claim-ada--my-2dlab", "ada", "my-lab"),
+        ("claim-j-c3-b6rg", "j\u00f6rg", ""),
+    ],
+)
+def test_names_of_older_hubs_are_known_by_what_they_escape(name, user, server):
+    claims = {"PersistentVolumeClaim": [claim(name, user=user, server=server)]}
+    ((severity, message),) = findings("old-claim-names", objects=claims)
+    assert severity is Severity.NOTE
+    assert message.startswith("1 homes")
 
 
 def test_homes_of_two_namespaces_are_two_homes():

@@ -9,7 +9,7 @@ import pytest
 
 from hub_ext.cli import main
 from hub_ext.errors import HubError, Severity
-from services.preflight.ask_hub import ask_hub
+from services.preflight.ask_hub import ask_hub, ask_running
 from services.preflight.checks.hub import CHECKS
 from services.preflight.problems import Outcome, judge
 from tests.fakes.hub import FakeHub
@@ -33,7 +33,7 @@ def fake() -> FakeHub:
 @pytest.mark.parametrize("url", [URL, f"{URL}/", f"{URL}/hub", f"{URL}/hub/"])
 async def test_a_hub_that_is_well(fake: FakeHub, url: str) -> None:
     facts, denied = await ask_hub(url, fake.token(*SCOPES), ["prepuller"], transport=fake.transport)
-    assert (facts, denied) == (HUB, {})
+    assert (facts, denied) == (replace(HUB, running=None), {})
     assert {method for method, _ in fake.requests} == {"GET"}
 
 
@@ -53,7 +53,41 @@ async def test_what_the_token_may_not_see_is_unknown_not_well(fake: FakeHub) -> 
         "hub-spawner": Outcome.NOT_CHECKED,
         "hub-services": Outcome.NOT_CHECKED,
         "hub-health": Outcome.PASSED,
+        "unknown-workspaces": Outcome.NOT_CHECKED,
     }
+
+
+async def test_servers_that_run_or_begin_are_known(fake: FakeHub) -> None:
+    for user in ("ada", "bob", "eve"):
+        fake.add_user(user)
+    fake.add_server("ada")
+    fake.add_server("ada", "gpu", ready=False, pending="spawn")
+    fake.add_server("bob", "gpu", ready=False, pending="stop")
+    denied: dict[str, str] = {}
+    token = fake.token("list:users", "read:servers")
+    running = await ask_running(URL, token, denied, transport=fake.transport)
+    assert running == {("ada", ""), ("ada", "gpu"), ("bob", "gpu")}
+    assert denied == {}
+
+
+@pytest.mark.parametrize("scopes", [("list:users",), ("read:servers",)])
+async def test_servers_that_are_not_told_are_unknown_not_absent(
+    fake: FakeHub, scopes: tuple[str, ...]
+) -> None:
+    fake.add_user("ada")
+    fake.add_server("ada")
+    denied: dict[str, str] = {}
+    running = await ask_running(URL, fake.token(*scopes), denied, transport=fake.transport)
+    assert running is None
+    assert denied["hub_running"]
+
+
+async def test_where_nothing_runs_nothing_is_known_to_run(fake: FakeHub) -> None:
+    fake.add_user("ada")
+    denied: dict[str, str] = {}
+    token = fake.token("list:users", "read:servers")
+    assert await ask_running(URL, token, denied, transport=fake.transport) == frozenset()
+    assert denied == {}
 
 
 async def test_services_are_asked_without_the_token(fake: FakeHub) -> None:

@@ -20,7 +20,7 @@ from tests.devcluster.spec import load
 
 FOLDER = Path(__file__).parent
 ARTIFACTS = FOLDER.parents[1] / "artifacts" / "browser"
-TIMEOUT_SECONDS = 900
+TIMEOUT_SECONDS = 1200
 """The first test waits for the cluster, and its start pulls the image."""
 CHROMIUM_OPTIONS = (
     "--no-sandbox",  # root may not use it
@@ -83,7 +83,8 @@ def sign_in(request: pytest.FixtureRequest, browser: Browser, hub: Hub) -> Itera
     opened: dict[User, HubPages] = {}
 
     def sign_in(user: User) -> HubPages:
-        context = browser.new_context(viewport={"width": 1280, "height": 1000})
+        # Colors that fade would be measured on their way.
+        context = browser.new_context(viewport={"width": 1280, "height": 1000}, reduced_motion="reduce")
         context.set_default_timeout(PATIENCE_MILLISECONDS)  # else half a minute decides
         expect.set_options(timeout=PATIENCE_MILLISECONDS)
         opened[user] = HubPages(context.new_page(), hub.url)

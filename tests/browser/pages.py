@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from playwright.sync_api import Locator, Page, Response, expect
+from playwright.sync_api import Locator, Page, Response, WebSocket, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 from tests.demo.users import User
@@ -232,11 +232,21 @@ class LabPages:
     def new_notebook(self) -> None:
         """Open a notebook from the launcher; ends when its kernel is idle."""
         self.reset()
-        card = self.page.locator(".jp-LauncherCard[data-category=Notebook]").first
-        with self.page.expect_websocket(lambda socket: "/channels" in socket.url) as kernel:
-            card.click()
+        heard: list[str] = []
+
+        def listen(socket: WebSocket) -> None:
+            if "/channels" in socket.url:
+                socket.on("framereceived", lambda _: heard.append(socket.url))
+
+        def missing() -> str | None:
+            self.page.title()  # lets the browser tell what it has received
+            return None if heard else "it says nothing"
+
+        self.page.on("websocket", listen)
+        self.page.locator(".jp-LauncherCard[data-category=Notebook]").first.click()
         # Before its first word a kernel counts as idle too, and what is run then is lost.
-        kernel.value.wait_for_event("framereceived")
+        until(missing, what="the kernel's first word")
+        self.page.remove_listener("websocket", listen)
         idle = self.page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]")
         expect(idle).to_be_visible()
 

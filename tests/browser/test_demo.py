@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -63,8 +64,10 @@ def demo() -> Iterator[Demo]:
 
 
 def until_gone(known: traces.Known) -> None:
+    ended = time.time()
+
     def missing() -> str | None:
-        found = traces.traces(known)
+        found = traces.traces(known, ended=ended)
         return str(found) if found else None
 
     until(missing, what="all traces of the demo to be gone")
@@ -74,7 +77,8 @@ def until_gone(known: traces.Known) -> None:
 def test_says_what_to_open_and_leaves_nothing(number: signal.Signals) -> None:
     with demo() as running:
         assert all(user.name in running.said and user.password in running.said for user in USERS)
-        assert "Sign in" in httpx.get(f"{running.url}/hub/login", trust_env=False).text
+        page = httpx.get(f"{running.url}/hub/login", trust_env=False, timeout=PATIENCE_SECONDS)
+        assert "Sign in" in page.text
         known = traces.know(running.cluster)
         assert traces.traces(known)
 

@@ -11,6 +11,7 @@ from tests.browser.conftest import SignIn
 from tests.browser.pages import LAB, PATIENCE_MILLISECONDS, HubPages
 from tests.demo.hub import Hub
 from tests.demo.users import ADA, VERA
+from tests.devcluster.waiting import until
 
 FORM = "#spawn_form"
 THEME = "theme => document.documentElement.setAttribute('data-bs-theme', theme)"
@@ -61,12 +62,17 @@ def test_a_link_fills_in_and_starts_nothing(sign_in: SignIn) -> None:
     expect(pages.profile("Shared GPU for small experiments")).not_to_be_checked()
 
 
-def test_another_answer_is_told_with_its_size_price_and_room(sign_in: SignIn) -> None:
+def test_another_answer_is_told_with_its_size_price_and_room(hub: Hub, sign_in: SignIn) -> None:
     pages = sign_in(ADA)
-    pages.open_link("gpu-slice")
     card = pages.card("GPU slice")
+
+    def missing() -> str | None:
+        pages.open_link("gpu-slice")
+        told = card.inner_text()
+        return None if "4 free now" in told else told
+
+    until(missing, what="all slices to be free", check=hub.check)
     expect(card).to_contain_text("One 1g.18gb slice of a card")
-    expect(card).to_contain_text("4 free now")
     card.get_by_label("Size").select_option("large")
     expect(card).to_contain_text("One 3g.71gb slice of a card")
     expect(card).to_contain_text("1 free now")

@@ -55,18 +55,18 @@ def test_mig_slice_and_a_home_that_stays(hub: Hub, sign_in: SignIn) -> None:
 def test_time_sliced_share(hub: Hub, sign_in: SignIn) -> None:
     title = "Shared GPU for small experiments"
     other = sign_in(ADA)
-    other.open_spawn_page()
-    assert "4 free now" in other.card(title).inner_text()
+
+    def told(*words: str) -> str | None:
+        other.open_spawn_page()
+        card = other.card(title).inner_text()
+        return None if all(one in card for one in words) else card
+
+    until(lambda: told("4 free now"), what="all shares to be free", check=hub.check)
     lab = start(sign_in(VERA), title)
     assert node_of(hub, VERA) == "l40s-1"
     assert lab.run(DEVICE).startswith("GPU-")
-
-    def missing() -> str | None:
-        other.open_spawn_page()
-        told = other.card(title).inner_text()
-        return None if "3 free now" in told and "warm start" in told else told
-
-    until(missing, what="one share less, on a node that has the image", check=hub.check)
+    what = "one share less, on a node that has the image"
+    until(lambda: told("3 free now", "warm start"), what=what, check=hub.check)
 
 
 def test_refusal_is_the_same_on_the_page_after_the_form_and_by_rest(sign_in: SignIn) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -119,6 +120,7 @@ async def test_200_nodes_with_slow_and_failing_pulls_and_a_restart(
     catalog = build_catalog(GOOD, SLOW, BAD)
     given = {"pods": {"namespace": namespace}, "limits": LIMITS}
     with fleet(cluster, {"pull-a": NODES, "pull-b": NODES}):
+        begun = time.monotonic()
         async with recorded(cluster, namespace) as recorder:
             async with running(kubeconfig, catalog, tmp_path, **given) as first:
                 await first.until(lambda: first.states()["pulled"] >= NODES, what="a first half")
@@ -139,7 +141,8 @@ async def test_200_nodes_with_slow_and_failing_pulls_and_a_restart(
         doubles = {key: n for key, n in recorder.created.items() if n > 1 and key[0] != IMAGES[BAD]}
         assert doubles == {}
         # One tries at a time, seconds apart.
-        assert 1 <= sum(n for (image, _), n in recorder.created.items() if image == IMAGES[BAD]) < 60
+        tries = sum(n for (image, _), n in recorder.created.items() if image == IMAGES[BAD])
+        assert 1 <= tries <= 3 + time.monotonic() - begun
 
 
 @pytest.mark.usefixtures("played")

@@ -23,6 +23,16 @@ _SAFE: Final = {
 """What the level `restricted` asks for."""
 
 
+def build_careful(namespace: str, labels: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Build a pod that every level of pod security takes."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "asked-for", "namespace": namespace, "labels": dict(labels or {})},
+        "spec": {"containers": [{"name": "main", "image": "none", "securityContext": _SAFE}]},
+    }
+
+
 def until_in_force(
     cluster: KubeCluster, namespace: str, sign: str, *, labels: Mapping[str, str] | None = None
 ) -> None:
@@ -35,13 +45,7 @@ def until_in_force(
     labels
         Those of a pod that the rule is about.
     """
-    pod: dict[str, Any] = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "asked-for", "namespace": namespace, "labels": dict(labels or {})},
-        "spec": {"containers": [{"name": "main", "image": "none", "securityContext": _SAFE}]},
-    }
-    _until_told(cluster, pod, sign)
+    _until_told(cluster, build_careful(namespace, labels), sign)
 
 
 def enforce(cluster: KubeCluster, namespace: str, level: str = "restricted") -> None:
@@ -54,6 +58,11 @@ def enforce(cluster: KubeCluster, namespace: str, level: str = "restricted") -> 
         "spec": {"hostNetwork": True, "containers": [{"name": "main", "image": "none"}]},
     }
     _until_told(cluster, pod, f'violates PodSecurity "{level}')
+
+
+def until_admitted(cluster: KubeCluster, namespace: str) -> None:
+    """Wait until a careful pod is taken again: rules that are gone have their effect a moment longer."""
+    _until_told(cluster, build_careful(namespace), '"uid": ')
 
 
 def _until_told(cluster: KubeCluster, pod: Mapping[str, Any], sign: str) -> None:

@@ -203,6 +203,22 @@ class Hub:
         body = options if IS_5 or options is None else {"user_options": options}
         return self.api("POST", f"users/{user}/{_server(server)}", body)
 
+    def refused_start(self, user: str, options: object = None, *, server: str = "") -> httpx.Response:
+        """Start by REST what is refused, until the hub is quick enough to say so in its answer.
+
+        It waits ten seconds for that, and else says that the server is on its way.
+        """
+        answers: list[httpx.Response] = []
+
+        def missing() -> str | None:
+            if (self.server(user, server) or {}).get("pending"):
+                return "the last try is on its way"
+            answers.append(self.start_server(user, options, server=server))
+            return "the hub took longer than ten seconds" if answers[-1].status_code == 202 else None
+
+        until(missing, what="the start to be refused", timeout=SPAWN_SECONDS)
+        return answers[-1]
+
     def server(self, user: str, server: str = "") -> dict[str, Any] | None:
         """The hub's record of a server that is starting or up, with its state."""
         found: dict[str, Any] | None = self.api("GET", f"users/{user}").json()["servers"].get(server)

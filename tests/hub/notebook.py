@@ -22,7 +22,7 @@ import httpx
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
-from tests.devcluster.waiting import until
+from tests.devcluster.waiting import PATIENCE_SECONDS, until
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "test-token"
@@ -42,7 +42,7 @@ class Notebook:
         return httpx.Client(
             base_url=self.url,
             headers={"Authorization": f"token {TOKEN}"},
-            timeout=60,
+            timeout=PATIENCE_SECONDS,
             trust_env=False,
         )
 
@@ -159,7 +159,7 @@ def running_notebook(
             yield Notebook(url=_url(process, log), process=process, folder=folder, log=log)
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(30)
+            process.wait(PATIENCE_SECONDS)
 
 
 def _url(process: subprocess.Popen[bytes], log: Path) -> str:

@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from tests.devcluster.kube import KubeCluster
+from tests.devcluster.waiting import PATIENCE_SECONDS
 from tests.hub.harness import IS_5, Hub, error_on
 from tests.hub.test_services import Visitor, running, token_of, visitor
 
@@ -58,7 +59,7 @@ def test_options_of_any_shape_start_nothing(
     hub: Hub, cluster: KubeCluster, hub_namespace: str, outsider: str
 ) -> None:
     for body in BODIES:
-        answer = hub.start_server(outsider, body)
+        answer = hub.refused_start(outsider, body)
         assert answer.status_code in {400, 403}, str(body)[:80]
         assert len(answer.text) < 2000
         assert "Traceback" not in answer.text
@@ -87,7 +88,7 @@ def test_an_image_that_is_not_listed_is_never_run(
     hub: Hub, cluster: KubeCluster, hub_namespace: str, member: str
 ) -> None:
     for image in IMAGES:
-        answer = hub.start_server(member, {"profile": "full", "image": image})
+        answer = hub.refused_start(member, {"profile": "full", "image": image})
         assert answer.status_code in {400, 403}, ascii(image)
     assert nothing_started(hub, cluster, hub_namespace, member)
 
@@ -108,7 +109,7 @@ def test_no_part_of_a_pod_is_the_user_s_to_say(
     hub: Hub, cluster: KubeCluster, hub_namespace: str, member: str
 ) -> None:
     for part in PARTS_OF_PODS:
-        assert hub.start_server(member, {"profile": "cpu", **part}).status_code in {400, 403}, str(part)
+        assert hub.refused_start(member, {"profile": "cpu", **part}).status_code in {400, 403}, str(part)
     assert nothing_started(hub, cluster, hub_namespace, member)
 
 
@@ -154,7 +155,7 @@ def test_what_was_sent_is_shown_as_text(hub: Hub, member: str) -> None:
     for page in (form, link):
         assert "<img src=x" not in page.text
         assert "49" not in error_on(page.text)
-    rest = hub.start_server(member, {"profile": MARKUP})
+    rest = hub.refused_start(member, {"profile": MARKUP})
     assert rest.headers["Content-Type"].startswith("application/json")
 
 
@@ -223,17 +224,18 @@ def test_a_sign_in_that_somebody_else_began_is_not_finished(hub: Hub, member: st
 def test_a_narrow_token_of_a_user_opens_nothing_of_another(hub: Hub, member: str, outsider: str) -> None:
     own = token_of(hub, member, "access:services!service=greeter")
     for path in (f"users/{outsider}", f"users/{outsider}/tokens", "users", "services", "proxy"):
-        answer = httpx.get(f"{hub.base}/api/{path}", headers=own)
+        answer = httpx.get(f"{hub.base}/api/{path}", headers=own, timeout=PATIENCE_SECONDS)
         assert answer.status_code in {403, 404}, path
-    started = httpx.post(f"{hub.base}/api/users/{outsider}/server", headers=own)
+    address = f"{hub.base}/api/users/{outsider}/server"
+    started = httpx.post(address, headers=own, timeout=PATIENCE_SECONDS)
     assert started.status_code in {403, 404}
 
 
 def test_no_secret_is_in_the_hub_s_log(hub: Hub, member: str) -> None:
     token = token_of(hub, member, "read:users!user")["Authorization"].removeprefix("token ")
-    httpx.get(
-        f"{hub.base}/api/users/{member}", headers={"Authorization": f"token {token}"}
-    ).raise_for_status()
-    httpx.get(f"{hub.base}/spawn", params={"token": token})
+    headers = {"Authorization": f"token {token}"}
+    own = httpx.get(f"{hub.base}/api/users/{member}", headers=headers, timeout=PATIENCE_SECONDS)
+    assert own.is_success
+    httpx.get(f"{hub.base}/spawn", params={"token": token}, timeout=PATIENCE_SECONDS)
     assert hub.token not in hub.log
     assert "JUPYTERHUB_API_TOKEN" not in hub.log

@@ -181,7 +181,7 @@ class Workspace:
             f"{self.env['GPU_WORKSPACES_CULLER_URL']}{path}",
             json=body,
             headers={"Authorization": f"token {self.env['JUPYTERHUB_API_TOKEN']}"},
-            timeout=30,
+            timeout=PATIENCE_SECONDS,
         )
 
     def report(self, **fields: Any) -> Answer:
@@ -274,7 +274,7 @@ def test_an_idle_server_is_warned_kept_and_at_last_stopped_with_its_volume_left(
     assert workspace.claims()
     assert f"action=stop-ended user='{workspace.user}'" in hub.log
     assert "outcome=stopped" in hub.log
-    counted = httpx.get(f"{hub.culler}metrics", timeout=30).text
+    counted = httpx.get(f"{hub.culler}metrics", timeout=PATIENCE_SECONDS).text
     assert 'gpu_workspaces_culler_stops_total{outcome="stopped",reason="gpu-idle"} 1.0' in counted
 
 
@@ -326,5 +326,7 @@ def test_the_page_says_why_and_its_buttons_work(hub: Hub, workspace: Workspace, 
 def test_a_narrow_token_of_the_user_stops_nothing(hub: Hub, workspace: Workspace) -> None:
     workspace.wait_for(lambda answer: answer.reason != "not-seen")
     narrow = token_of(hub, workspace.user, "read:users!user")
-    answer = httpx.post(f"{hub.culler}api/stop", json={"server": ""}, headers=narrow, timeout=30)
+    answer = httpx.post(
+        f"{hub.culler}api/stop", json={"server": ""}, headers=narrow, timeout=PATIENCE_SECONDS
+    )
     assert answer.status_code == 403

@@ -18,6 +18,7 @@ from tornado.netutil import bind_sockets
 from services.base.web import application
 from services.job_handoff.openapi import describe
 from services.job_handoff.settings import HandoffSettings
+from tests.devcluster.waiting import PATIENCE_SECONDS
 from tests.unit.handoff.conftest import CATALOG, PREFIX, World, door
 
 schema = schemathesis.openapi.from_dict(describe(PREFIX))
@@ -63,13 +64,15 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
-    assert up.wait(60)
+    assert up.wait(PATIENCE_SECONDS)
     yield f"http://127.0.0.1:{ports[0]}{PREFIX.rstrip('/')}"
     loops[0].call_soon_threadsafe(down.set)
-    thread.join(60)
+    thread.join()
 
 
 @schema.parametrize()
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 def test_every_answer_is_as_described(case: Any, base: str) -> None:
-    case.call_and_validate(base_url=base, headers={"Authorization": "token ada"}, checks=CHECKS)
+    case.call_and_validate(
+        base_url=base, headers={"Authorization": "token ada"}, checks=CHECKS, timeout=PATIENCE_SECONDS
+    )

@@ -97,27 +97,27 @@ def test_a_token_counts_where_its_scopes_reach(hub: Hub, member: str) -> None:
     allowed = token_of(hub, member, "access:services!service=greeter")
     other = token_of(hub, member, "read:users!user")
     address = f"{hub.greeter}api/count"
-    assert httpx.get(address, headers=allowed).json()["by"] == member
-    assert httpx.get(address, headers=other).status_code == 403
-    assert httpx.get(address).status_code == 403
+    assert httpx.get(address, headers=allowed, timeout=SECONDS).json()["by"] == member
+    assert httpx.get(address, headers=other, timeout=SECONDS).status_code == 403
+    assert httpx.get(address, timeout=SECONDS).status_code == 403
 
 
 def test_the_service_does_its_work_with_its_own_rights(hub: Hub, member: str) -> None:
     headers = token_of(hub, member, "access:services!service=greeter")
 
     def missing() -> str | None:
-        users = httpx.get(f"{hub.greeter}api/count", headers=headers).json()["users"]
+        users = httpx.get(f"{hub.greeter}api/count", headers=headers, timeout=SECONDS).json()["users"]
         return None if users else "no pass is done"
 
     until(missing, what="the service to count users", timeout=SECONDS)
-    health = httpx.get(f"{hub.greeter}health").json()
+    health = httpx.get(f"{hub.greeter}health", timeout=SECONDS).json()
     assert health["loops"]["count"]["ok"] is True
 
 
 def test_metrics_are_not_for_everyone(hub: Hub) -> None:
-    assert httpx.get(f"{hub.greeter}metrics").status_code == 403
+    assert httpx.get(f"{hub.greeter}metrics", timeout=SECONDS).status_code == 403
     token = {"Authorization": f"token {hub.token}"}
-    found = httpx.get(f"{hub.greeter}metrics", headers=token)
+    found = httpx.get(f"{hub.greeter}metrics", headers=token, timeout=SECONDS)
     assert 'gpu_workspaces_service_passes_total{loop="count",outcome="done"}' in found.text
 
 

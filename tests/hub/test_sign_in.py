@@ -13,6 +13,7 @@ import pytest
 
 from tests.devcluster.keycloak import Account, Keycloak, build_realm, running_keycloak
 from tests.devcluster.ports import free_port
+from tests.devcluster.waiting import PATIENCE_SECONDS
 from tests.hub.conftest import CATALOG
 from tests.hub.harness import Hub
 
@@ -73,7 +74,7 @@ def oauth_hub(
 @contextmanager
 def signed_in(hub: Hub, account: Account) -> Iterator[httpx.Client]:
     """Go the way of a browser: hub, Keycloak's form, hub."""
-    with httpx.Client(timeout=60, follow_redirects=True, trust_env=False) as client:
+    with httpx.Client(timeout=PATIENCE_SECONDS, follow_redirects=True, trust_env=False) as client:
         form = client.get(f"{hub.base}/oauth_login")
         action = re.search(r'<form[^>]*action="([^"]+)"', form.text)
         assert action, form.text[:2000]
@@ -105,7 +106,7 @@ def test_who_leaves_a_group_loses_it_while_the_session_lives_on(oauth_hub: Hub, 
         assert "full" in offered(oauth_hub, ada)
         keycloak.set_groups(REALM, ADA.name, [])
         try:
-            answer = oauth_hub.start_server(ADA.name, {"profile": "full"})
+            answer = oauth_hub.refused_start(ADA.name, {"profile": "full"})
             assert answer.status_code == 403, answer.text
             assert ada.get(f"{oauth_hub.base}/home").is_success
             assert "full" not in offered(oauth_hub, ada)

@@ -182,6 +182,6 @@ def test_options_that_were_patched_in_are_judged_at_the_start(hub: Hub, outsider
         assert patched.status_code == 405
     else:
         assert patched.status_code == 200
-        assert hub.start_server(outsider).status_code == 403
+        assert hub.refused_start(outsider).status_code == 403
     assert hub.start_server(outsider).status_code in {201, 202}
     assert hub.wait_until_ready(outsider)["user_options"]["profile"] == "cpu"

@@ -30,14 +30,17 @@ def pending(hub: Hub, user: str, what: str) -> str | None:
     return f"it is pending: {record}" if record and record["pending"] == what else None
 
 
-def pod_of(cluster: KubeCluster, namespace: str, user: str) -> str:
-    """Wait until the pod of a user is there, and name it."""
-    found: list[str] = []
+def pod_of(cluster: KubeCluster, namespace: str, user: str) -> dict[str, str]:
+    """Wait until the pod of a user is there, and say how an event refers to it."""
+    found: list[dict[str, str]] = []
 
     def missing() -> str | None:
-        text = cluster.kubectl("get", "pods", f"--namespace={namespace}", "--output=json")
-        pods = (pod["metadata"] for pod in json.loads(text)["items"])
-        found[:] = [p["name"] for p in pods if p["annotations"].get("hub.jupyter.org/username") == user]
+        pods = [pod["metadata"] for pod in cluster.get(f"/api/v1/namespaces/{namespace}/pods")["items"]]
+        found[:] = [
+            {"kind": "Pod", "namespace": namespace, "name": pod["name"], "uid": pod["uid"]}
+            for pod in pods
+            if pod["annotations"].get("hub.jupyter.org/username") == user
+        ]
         return None if found else "there is none"
 
     until(missing, what=f"the pod of {user}", timeout=SPAWN_SECONDS)
@@ -48,7 +51,7 @@ def test_an_image_that_does_not_exist_ends_the_start_at_once(
     hub: Hub, cluster: KubeCluster, hub_namespace: str, member: str
 ) -> None:
     assert hub.start_server(member, {"profile": "stuck"}).status_code in {201, 202}
-    pod = pod_of(cluster, hub_namespace, member)
+    pod = pod_of(cluster, hub_namespace, member)["name"]
     # What a scheduler and a kubelet would write: nothing else touches a pod on a machine that is not there.
     binding = {
         "apiVersion": "v1",
@@ -90,8 +93,8 @@ def test_an_image_that_does_not_exist_ends_the_start_at_once(
 
 def test_when_the_time_is_over_the_last_wait_is_told(hub: Hub, member: str) -> None:
     before = len(hub.log)
-    assert hub.start_server(member, {"profile": "stuck-briefly"}).status_code in {201, 202}
     with hub.browser(member) as browser:
+        assert hub.start_server(member, {"profile": "stuck-briefly"}).status_code in {201, 202}
         page = html.unescape(browser.client.get(f"{hub.base}/spawn-pending/{member}").text)
         assert "Starting Has no node, and little time" in page
         assert 'http-equiv="refresh"' in page, "without script it looks again by itself"
@@ -109,25 +112,23 @@ def test_time_for_a_node_that_is_added_is_not_the_start_s_own(
 ) -> None:
     begun = time.monotonic()
     assert hub.start_server(member, {"profile": "patient"}).status_code in {201, 202}
-    pod = pod_of(cluster, hub_namespace, member)
-    uid = json.loads(cluster.kubectl("get", "pod", pod, f"--namespace={hub_namespace}", "--output=json"))
-    about = {"kind": "Pod", "namespace": hub_namespace, "name": pod, "uid": uid["metadata"]["uid"]}
+    about = pod_of(cluster, hub_namespace, member)
     moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    # What an autoscaler would write.
-    cluster.apply(
-        {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"name": f"{pod}.grows", "namespace": hub_namespace},
-            "involvedObject": about,
-            "reason": "TriggeredScaleUp",
-            "message": "pod triggered scale-up: [{group 0->1 (max: 4)}]",
-            "type": "Normal",
-            "firstTimestamp": moment,
-            "lastTimestamp": moment,
-            "source": {"component": "cluster-autoscaler"},
-        }
-    )
+    # What an autoscaler would write. It has to be there before the start's own time is over.
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{about['name']}.grows", "namespace": hub_namespace},
+        "involvedObject": about,
+        "reason": "TriggeredScaleUp",
+        "message": "pod triggered scale-up: [{group 0->1 (max: 4)}]",
+        "type": "Normal",
+        "firstTimestamp": moment,
+        "lastTimestamp": moment,
+        "source": {"component": "cluster-autoscaler"},
+    }
+    path = f"/api/v1/namespaces/{hub_namespace}/events"
+    cluster.kubectl("create", "--raw", path, "--filename=-", input=json.dumps(event))
 
     def still_waiting() -> str | None:
         assert pending(hub, member, "spawn"), hub.log[-3000:]

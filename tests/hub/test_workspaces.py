@@ -10,12 +10,15 @@ import httpx
 import pytest
 
 from hub_ext.form.answer import Offered, WorkspaceList
+from tests.devcluster.waiting import PATIENCE_SECONDS
 from tests.hub.harness import Browser, Hub, checked_on
 
 
 def ask(hub: Hub, user: str, token: str | None, query: str = "") -> httpx.Response:
     headers = {"Authorization": f"token {token}"} if token else {}
-    return httpx.get(f"{hub.base}/api/users/{user}/workspaces{query}", headers=headers, timeout=60)
+    return httpx.get(
+        f"{hub.base}/api/users/{user}/workspaces{query}", headers=headers, timeout=PATIENCE_SECONDS
+    )
 
 
 def make_token(browser: Browser, user: str, *scopes: str) -> str:
@@ -114,7 +117,7 @@ def test_limits_are_told_with_their_reason(hub: Hub, new_user: Callable[..., str
     after = workspaces(ask(hub, user, hub.token, "?server=more"))["cpu@1"]
     assert after.refused is not None
     assert (after.may_start, after.refused.reason) == (False, "user-limit")
-    assert after.refused.text in hub.start_server(user, {"profile": "cpu"}, server="more").json()["message"]
+    assert after.refused.text in hub.refused_start(user, {"profile": "cpu"}, server="more").json()["message"]
     mine = workspaces(ask(hub, user, hub.token))["cpu@1"]
     assert mine.may_start, "what runs under the name would be replaced"
     hub.stop_server(user)

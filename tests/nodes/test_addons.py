@@ -12,7 +12,7 @@ from tests.devcluster.addons.registry import Registry
 from tests.devcluster.cluster import Cluster
 from tests.devcluster.gpu.node import GpuNode
 from tests.devcluster.monitoring import Exporter, Pod, Use
-from tests.nodes.acting import ask, run_in, wait_until_ready, with_image
+from tests.nodes.acting import ask, run_in, wait_until_ready, wait_while, with_image
 from tests.nodes.pods import HELPER, build_pod
 
 ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
@@ -34,10 +34,15 @@ def test_every_card_and_slice_has_metrics_under_its_own_uuid(cluster: Cluster) -
         for card in node.cards(node.setup):
             expected |= {(card.uuid, str(part.gi)) for part in card.instances} or {(card.uuid, "")}
     prometheus = Monitoring(cluster).prometheus
-    prometheus.wait_for(f"count(count by (UUID, GPU_I_ID) ({ENGINE})) == {len(expected)}")
-    metrics = [sample["metric"] for sample in prometheus.query(ENGINE)]
-    assert {(labels["UUID"], labels.get("GPU_I_ID", "")) for labels in metrics} == expected
-    assert {labels["pod"].rpartition("-")[0] for labels in metrics} == {"nvidia-dcgm-exporter"}
+
+    def missing() -> str | None:
+        # A scrape that took too long leaves nothing until the next one.
+        metrics = [sample["metric"] for sample in prometheus.query(ENGINE)]
+        found = {(labels["UUID"], labels.get("GPU_I_ID", "")) for labels in metrics}
+        whose = {labels["pod"].rpartition("-")[0] for labels in metrics}
+        return None if (found, whose) == (expected, {"nvidia-dcgm-exporter"}) else str(metrics)
+
+    wait_while(cluster, missing, what="metrics of every card and slice")
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,10 +66,12 @@ def run_pod(cluster: Cluster) -> None:
 
 
 def until_gone(known: traces.Known) -> None:
+    ended = time.time()
+
     def missing() -> str | None:
         if claims.is_claimed(known.record.name):
             return "its name is still held"
-        found = traces.traces(known)
+        found = traces.traces(known, ended=ended)
         return json.dumps(found, indent=1) if found else None
 
     until(missing, what="the cluster to leave nothing")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -13,6 +14,8 @@ from tests.devcluster.addons.registry import Registry
 from tests.devcluster.build import ensure_image
 from tests.devcluster.cluster import Cluster
 from tests.devcluster.object_store import ObjectStore, running_object_store
+from tests.devcluster.waiting import until_met
+from tests.nodes.acting import eventually
 from tests.nodes.handoff import BUCKET, Handoff, running_handoff
 
 NODES = {"devcluster.test/pool": "cpu"}
@@ -233,16 +236,36 @@ while True:
 """
 
 
+WAITING = """
+import pathlib, time
+while not pathlib.Path("/tmp/end").exists():
+    time.sleep(0.1)
+"""
+
+
+def let_go(handoff: Handoff, run: str) -> None:
+    """End a run of `WAITING`."""
+    touch = ("exec", f"--namespace={handoff.namespace}", f"job/{run}", "--", "touch", "/tmp/end")
+    eventually(handoff.cluster, lambda: handoff.cluster.kubectl(*touch), what="the run to take a command")
+
+
 async def test_a_preempted_run_saves_a_checkpoint_and_goes_on_when_there_is_room(
     handoff: Handoff, tmp_path: Path
 ) -> None:
     script = {"type": "script", "path": "train.py"}
     low = await handoff.submit(folder_of(tmp_path, "low", {"train.py": STEPS}), script)
     await handoff.until(low, "running")
-    urgent = folder_of(tmp_path, "urgent", {"train.py": "print('urgent')"})
+
+    async def is_ready() -> bool:
+        return "ready" in await handoff.service.board.log(await handoff.seen(low))
+
+    await until_met(is_ready, what="the program to have begun")  # before, it could not save anything
+    urgent = folder_of(tmp_path, "urgent", {"train.py": WAITING})
     high = await handoff.submit(urgent, script, priority="urgent")
     preempted = await handoff.until(low, "preempted", "waiting-for-quota", "queued")
     assert preempted.status.phase.value == "queued"
+    await handoff.until(high, "running")
+    await asyncio.to_thread(let_go, handoff, high)
     await handoff.until(high, "succeeded")
     seen = await handoff.until(low, "succeeded")
     assert "resumed at 7" in await handoff.service.board.log(seen)

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.devcluster.answering import until_answering
 from tests.devcluster.api import is_ready
 from tests.devcluster.cluster import Cluster
 from tests.devcluster.control import Verb
@@ -96,6 +97,7 @@ def test_a_service_is_reached_from_pods_and_from_the_host(cluster: Cluster, rest
     url = f"http://{service_address(cluster, restricted, 'server')}/"
     for name in cluster.nodes:
         assert ask(cluster, restricted, f"client-{name}", url) == "server"
+    until_answering(url, what="the service to answer the host", check=cluster.check)
     assert httpx.get(url, trust_env=False, timeout=PATIENCE_SECONDS).text.strip() == "server"
 
 

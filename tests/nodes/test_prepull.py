@@ -110,6 +110,11 @@ def failed(found: Running, reason: Reason) -> Any:
     return looks
 
 
+def sizes_are_known(found: Running) -> bool:
+    moment = found.service.moment
+    return moment is not None and all(one.bytes is not None for one in moment.summary.images)
+
+
 async def test_images_are_there_before_users_come(
     cluster: Cluster, namespace: str, start: Start, fresh: str
 ) -> None:
@@ -117,6 +122,9 @@ async def test_images_are_there_before_users_come(
     async with start(build_catalog(fresh, "cpu", "gpu")) as found:
         await found.until(pulled(found, 2), what="warm nodes")
         await found.until(found.all_ended, what="end of the pods")
+        await found.until(
+            lambda: sizes_are_known(found), what="sizes, which kubelets tell in events of their own"
+        )
         moment = found.service.moment
         assert moment is not None
         (one, other) = moment.summary.images

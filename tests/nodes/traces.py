@@ -8,7 +8,10 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
+
+import psutil
 
 from tests.devcluster import cgroups
 from tests.devcluster.cluster import Cluster
@@ -62,11 +65,15 @@ def know(cluster: Cluster) -> Known:
     return Known(record=cluster.record, namespaces=frozenset(own))
 
 
-def traces(known: Known) -> dict[str, list[str]]:
-    """All that is there of a cluster, by kind; empty when it left nothing."""
+def traces(known: Known, *, ended: float = inf) -> dict[str, list[str]]:
+    """All that is there of a cluster, by kind; empty when it left nothing.
+
+    `ended` is when it was ended, as `time.time()` has it: namespaces that are made later may be given the
+    numbers of its own.
+    """
     record = known.record
     found = {
-        "processes": processes(known),
+        "processes": processes(known, ended),
         "cgroups": [str(p) for h in cgroups.hierarchies() if (p := h / record.cgroup).exists()],
         "interfaces": interfaces(host_interface(record.addresses)),
         "routes": routes(record),
@@ -76,15 +83,16 @@ def traces(known: Known) -> dict[str, list[str]]:
     return {kind: things for kind, things in found.items() if things}
 
 
-def processes(known: Known) -> list[str]:
-    """Processes that carry the cluster's mark, run in its namespaces or cgroups, or name its folder."""
+def processes(known: Known, ended: float) -> list[str]:
+    """Processes that carry the cluster's mark, or run in its namespaces or cgroups."""
     found = {str(pid) for pid in marked(known.record.state_dir)}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            with suppress(OSError):
-                namespaces = {str((folder / "ns" / kind).readlink()) for kind in ("net", "mnt", "pid", "uts")}
-                if namespaces & known.namespaces or known.record.cgroup in (folder / "cgroup").read_text():
-                    found.add(folder.name)
+    for process in psutil.process_iter():
+        folder = Path(f"/proc/{process.pid}")
+        with suppress(OSError, psutil.NoSuchProcess):
+            namespaces = {str((folder / "ns" / kind).readlink()) for kind in ("net", "mnt", "pid", "uts")}
+            own = bool(namespaces & known.namespaces) and process.create_time() <= ended
+            if own or known.record.cgroup in (folder / "cgroup").read_text():
+                found.add(str(process.pid))
     return sorted(found)
 
 

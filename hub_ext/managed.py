@@ -52,6 +52,11 @@ class Managed:
     """Variables beside those that the hub sets, such as `KUBECONFIG`."""
 
 
+def known() -> tuple[str, ...]:
+    """Give the names of all services that installed packages have."""
+    return tuple(sorted(entry.name for entry in entry_points(group=GROUP)))
+
+
 def declared(name: str) -> tuple[str, Rights]:
     """Give the Python package of a service and its rights.
 

@@ -95,7 +95,7 @@ class Description(Model):
     image: ImageRef | None = None
     """Image of services that have pods of their own."""
     pull_secrets: tuple[ObjectName, ...] = ()
-    """Pull secrets of hub, proxy, services and workspaces; each of their namespaces has them by these names."""
+    """Names of the pull secrets of hub, proxy, services and workspaces, the same in all their namespaces."""
     services: dict[Name, ServiceEntry] = Field(default_factory=dict)
     """Services by their names."""
     catalog: Text

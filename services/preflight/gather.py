@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from hub_ext.cli.catalogs import UsageError
 from hub_ext.cli.cluster_files import read_objects
 
 from ..kube import ForbiddenError, Kube, NotFoundError
@@ -18,6 +19,7 @@ from ..prometheus import Prometheus
 from .checks.monitoring import BUSY
 from .kept import kept
 from .kinds import BY_RESOURCE, KINDS, OPTIONAL, resource_of
+from .problems import PAGE
 from .scene import Metrics, Object, Objects
 
 AT_ONCE: Final = 4
@@ -78,16 +80,31 @@ def read_dump(paths: Iterable[Path], *, complete: bool) -> Objects:
     ----------
     complete
         Kinds that no file has are empty, not unknown.
+
+    Raises
+    ------
+    UsageError
+        There is nothing in them that a check looks at, or it cannot be read.
     """
     found: dict[str, list[Object]] = {kind: [] for kind in KINDS} if complete else {}
     for path in paths:
-        files = sorted(path.glob("*.json")) + sorted(path.glob("*.yaml")) if path.is_dir() else [path]
-        for file in files:
-            if file.stem in BY_RESOURCE:
-                found.setdefault(BY_RESOURCE[file.stem], [])
+        kinds = set()
+        for file in _files(path):
+            kinds |= {BY_RESOURCE[file.stem]} if file.stem in BY_RESOURCE else set()
             for item in read_objects(file):
                 found.setdefault(item["kind"], []).append(item)
+                kinds.add(item["kind"])
+        if not kinds & KINDS.keys():
+            raise UsageError(f"{path}: nothing that a check looks at; {PAGE} says how to write a dump")
+        for kind in kinds:
+            found.setdefault(kind, [])
     return Objects(found)
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    return sorted(path.glob("*.json")) + sorted(path.glob("*.yaml"))
 
 
 def save(objects: Objects, folder: Path) -> None:

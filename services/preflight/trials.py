@@ -7,6 +7,7 @@ Shell: talks to the Kubernetes API.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Final
@@ -21,6 +22,8 @@ MOST: Final = 200
 """Pods that are tried."""
 AT_ONCE: Final = 4
 """Questions at the same time."""
+_MAY_NOT: Final = re.compile(r"pods is forbidden: User \"(?:[^\"\\]|\\.)*\" cannot create resource \"pods\"")
+"""Of the API server's authorization; what a webhook says begins with its name."""
 
 
 async def try_pods(kube: Kube, wanted: Sequence[Attempt]) -> tuple[tuple[Trial, ...], str]:
@@ -68,7 +71,7 @@ async def _ask(kube: Kube, attempt: Attempt) -> KubeError | None:
 
 def may_not_try(error: ForbiddenError) -> bool:
     """Say whether it was the account that was refused, and not the pod."""
-    return 'cannot create resource "pods"' in error.what or error.status == HTTPStatus.UNAUTHORIZED
+    return _MAY_NOT.match(error.what) is not None or error.status == HTTPStatus.UNAUTHORIZED
 
 
 def _answer(error: KubeError) -> Answer:

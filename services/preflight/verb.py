@@ -19,7 +19,7 @@ from hub_ext.cli.catalogs import UsageError
 from hub_ext.cli.files import read_text, read_yaml
 from hub_ext.cli.report import Report, table
 from hub_ext.errors import Severity
-from hub_ext.managed import declared
+from hub_ext.managed import declared, known
 from hub_ext.render.rights import PULLS, RUNS
 from hub_ext.rights import HUB, Rights
 
@@ -95,7 +95,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="service whose rights are checked beside the hub's; may be repeated",
+        help="service that is checked beside the hub, instead of those in the values; may be repeated",
     )
 
 
@@ -104,6 +104,7 @@ def run(args: argparse.Namespace) -> Report:
         raise UsageError("--save keeps what a live cluster says; with --cluster or --offline none is asked")
     layers = tuple((str(path), _read(path)) for path in args.values)
     values = merged(layer for _, layer in layers) if layers else None
+    args.service = args.service or _services(values)
     scene = Scene(
         objects=Objects({}),
         namespace=args.namespace,
@@ -196,6 +197,13 @@ def _catalog(path: Path | None, values: Mapping[str, Any] | None) -> Catalog | N
     custom = (values or {}).get("custom")
     found = custom.get("gpuWorkspaces") if isinstance(custom, Mapping) else None
     return load_catalog(found) if isinstance(found, Mapping) else None
+
+
+def _services(values: Mapping[str, Any] | None) -> list[str]:
+    """Name the services of this bundle that values give the hub."""
+    hub = (values or {}).get("hub")
+    services = hub.get("services") if isinstance(hub, Mapping) else None
+    return [name for name in known() if isinstance(services, Mapping) and name in services]
 
 
 def _rights(services: Iterable[str]) -> tuple[Rights, ...]:

@@ -123,6 +123,12 @@ def test_the_hub_knows_every_service_and_its_rights(installation, values):
             assert f"access:services!service={name}" in values["hub"]["loadRoles"][group]["scopes"]
 
 
+def test_where_runs_can_be_handed_off_a_profile_says_so(installation, values):
+    profiles = values["custom"]["gpuWorkspaces"]["profiles"]
+    runnable = [profile["name"] for profile in profiles if "jobs" in profile]
+    assert bool(runnable) == ("job-handoff" in installation.services)
+
+
 def test_no_value_is_a_secret(values):
     text = json.dumps(values).lower()
     for word in ("client_secret", "password", "secrettoken", "apitoken"):

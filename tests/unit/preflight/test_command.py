@@ -56,6 +56,29 @@ def run(capsys, *arguments):
     return status, json.loads(printed.out)
 
 
+def rights_asked(data):
+    """Parts whose missing rights are told."""
+    return {one["message"].split()[0] for one in data["findings"] if one["code"] == "rights"}
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        ({"idle-culler": {}, "a-service-of-somebody-else": {}}, {"idle-culler"}),
+        ({}, set()),
+        ("no mapping", set()),
+    ],
+)
+def test_services_are_those_of_the_values_unless_named(capsys, tmp_path, dump, given, asked):
+    values = tmp_path / "values.yaml"
+    values.write_text(yaml.safe_dump({"hub": {"services": given}}))
+    for kind in ("roles", "clusterroles", "rolebindings", "clusterrolebindings"):
+        (dump / f"{kind}.json").unlink(missing_ok=True)
+    asking = ("--cluster", dump, "--complete", "--values", values)
+    assert rights_asked(run(capsys, *asking)[1]) == asked | {"hub"}
+    assert rights_asked(run(capsys, *asking, "--service", "prepuller")[1]) == {"hub", "prepuller"}
+
+
 def outcomes(data):
     return {one["check"]: one["outcome"] for one in data["result"]["checks"]}
 
@@ -123,6 +146,51 @@ def test_a_broken_catalog_is_told_as_validate_tells_it(capsys, tmp_path):
     file.write_text(yaml.safe_dump({"custom": {"gpuWorkspaces": {**CATALOG, "profilez": []}}}))
     assert main(["preflight", "--offline", "-f", str(file)]) != 0
     assert "profilez" in capsys.readouterr().err
+
+
+EMPTY = '{"kind": "List", "apiVersion": "v1", "items": []}'
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({}, "nothing that a check looks at"),
+        ({"notes.txt": "pods"}, "nothing that a check looks at"),
+        ({"deployments.json": EMPTY}, "nothing that a check looks at"),
+        ({"pods.json": ""}, "pods.json: it is empty"),
+        ({"pods.json": "\n"}, "pods.json: it is empty"),
+        ({"pods.yaml": "# none\n"}, "pods.yaml: it is empty"),
+        ({"nodes.json": json.dumps({"items": OBJECTS["Node"]})[:-90]}, "nodes.json: neither JSON nor YAML"),
+        ({"pods.json": "Error from server (Forbidden)"}, "pods.json: not what `kubectl get"),
+        ({"pods.json": "[]"}, "pods.json: not what `kubectl get"),
+        ({"pods.json": '{"items": [{"metadata": {}}]}'}, "pods.json: not what `kubectl get"),
+    ],
+    ids=["no files", "others", "other kinds", "0 bytes", "a line", "comment", "cut", "error", "list", "raw"],
+)
+@pytest.mark.parametrize("option", [(), ("--complete",)], ids=["", "complete"])
+def test_a_dump_that_is_none_is_told(capsys, tmp_path, files, said, option):
+    """A file that a failed `kubectl get` left must not pass for a cluster without objects."""
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert main(["preflight", "--cluster", str(tmp_path), *option]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_cluster_without_pods_is_none_without_a_look(capsys, tmp_path):
+    (tmp_path / "pods.json").write_text(EMPTY)
+    _, data = run(capsys, "--cluster", tmp_path)
+    assert outcomes(data)["host-access"] == "passed"
+    assert outcomes(data)["claims"] == "not-checked"
+
+
+def test_a_dump_of_ten_thousand_claims_is_read(capsys, tmp_path):
+    claims = [
+        thing("PersistentVolumeClaim", f"claim-{n}", "jupyterhub", spec={"accessModes": ["ReadWriteOnce"]})
+        for n in range(10_000)
+    ]
+    (tmp_path / "persistentvolumeclaims.json").write_text(json.dumps({"kind": "List", "items": claims}))
+    _, data = run(capsys, "--cluster", tmp_path)
+    assert outcomes(data)["one-home"] == "passed"
 
 
 async def test_a_live_cluster_is_listed_and_nothing_else():

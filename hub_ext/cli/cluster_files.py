@@ -30,9 +30,15 @@ def read_objects(path: Path) -> list[dict[str, Any]]:
     Raises
     ------
     UsageError
-        The file holds no objects of the Kubernetes API.
+        The file holds no objects of the Kubernetes API. A `kubectl get` that failed leaves one without
+        anything; where there are no objects, it writes an empty list.
     """
-    found = list(_objects(read_documents(path)))
+    documents = read_documents(path)
+    if all(document is None for document in documents):
+        raise UsageError(
+            f"{path}: it is empty; `kubectl get` has failed when it wrote this, see what it said"
+        )
+    found = list(_objects(documents))
     if not all(map(_is_object, found)):
         raise UsageError(f"{path}: not what `kubectl get -o yaml` writes: an object without kind or metadata")
     return found

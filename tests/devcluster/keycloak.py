@@ -8,6 +8,8 @@ Shell: starts programs, speaks HTTP.
 from __future__ import annotations
 
 import contextlib
+import html
+import re
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -175,6 +177,20 @@ class Keycloak:
         if answer.is_error:
             raise ApiError(method, path, answer.status_code, answer.text)
         return answer
+
+
+def send_form(client: httpx.Client, page: httpx.Response, account: Account) -> httpx.Response:
+    """Send the page that asks for name and password; gives what comes of it.
+
+    Raises `ApiError` for another page.
+    """
+    action = re.search(r'<form[^>]*action="([^"]+)"', page.text)
+    if action is None:
+        raise ApiError("GET", str(page.url), page.status_code, page.text[:2000])
+    # Its cookies are for https only; a browser makes an exception for this machine's own address.
+    cookies = "; ".join(f"{one.name}={one.value}" for one in client.cookies.jar if one.secure)
+    fields = {"username": account.name, "password": account.password}
+    return client.post(html.unescape(action[1]), data=fields, headers={"Cookie": cookies})
 
 
 @contextlib.contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.devcluster.keycloak import Account, Keycloak, build_realm, running_keycloak
+from tests.devcluster.keycloak import Account, Keycloak, build_realm, running_keycloak, send_form
 from tests.devcluster.ports import free_port
 from tests.devcluster.waiting import PATIENCE_SECONDS
 from tests.hub.conftest import CATALOG
@@ -76,12 +75,7 @@ def signed_in(hub: Hub, account: Account) -> Iterator[httpx.Client]:
     """Go the way of a browser: hub, Keycloak's form, hub."""
     with httpx.Client(timeout=PATIENCE_SECONDS, follow_redirects=True, trust_env=False) as client:
         form = client.get(f"{hub.base}/oauth_login")
-        action = re.search(r'<form[^>]*action="([^"]+)"', form.text)
-        assert action, form.text[:2000]
-        fields = {"username": account.name, "password": account.password}
-        # Its cookies are for https only; a browser makes an exception for this machine itself.
-        cookies = "; ".join(f"{one.name}={one.value}" for one in client.cookies.jar if one.secure)
-        answer = client.post(html.unescape(action[1]), data=fields, headers={"Cookie": cookies})
+        answer = send_form(client, form, account)
         assert answer.is_success, answer.text[:2000]
         yield client
 

@@ -29,6 +29,7 @@ def lines(name: str) -> Iterator[str]:
 def typed(line: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
     """Run a command, and before it the one whose output it has as words; gives its words."""
     if inner := re.search(r"\$\((.*?)\)", line):
+        capsys.readouterr()
         typed(inner[1], capsys)
         line = line.replace(inner[0], capsys.readouterr().out.strip())
     words = shlex.split(line)[1:]

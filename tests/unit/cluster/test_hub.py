@@ -289,7 +289,7 @@ async def test_a_fatal_wait_is_told_at_once(hub: HubCluster, workspace: Workspac
         "message": "maximum request size for shared resources is 1",
     }
     seen(hub, manifest(node="n1", phase="Failed", status=status))
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(240):
         wait = await anext(waits)
     assert (wait.reason, wait.fatal) == (WaitReason.SHARE_REFUSED, True)
     start.failed(wait.reason.value)

@@ -24,7 +24,7 @@ from hub_ext.quota.ledger import SETTLE
 from hub_ext.quota.usage import Holding, Owner
 from tests.unit.cluster.objects import NOW, make_pod
 
-DEADLINE = 60
+DEADLINE = 240
 
 
 class Answer:

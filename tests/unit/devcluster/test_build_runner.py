@@ -172,7 +172,7 @@ def test_two_builders_of_the_same_make_it_once_and_the_second_says_that_it_waits
     assert waited == ["program"]
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 240) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited too long"

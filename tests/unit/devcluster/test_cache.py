@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.devcluster import cache
+from tests.devcluster.waiting import PATIENCE_SECONDS
 
 
 def test_a_key_says_where_one_part_ends_and_the_next_begins() -> None:
@@ -62,7 +63,7 @@ with cache.locked("thing", on_wait=lambda: print("waits", flush=True)):
         assert other.stdout.readline() == "waits\n"
         with cache.lock_if_free("thing") as alone:
             assert not alone
-    assert other.communicate(timeout=30)[0] == "has it\n"
+    assert other.communicate(timeout=PATIENCE_SECONDS)[0] == "has it\n"
 
 
 def test_a_command_that_inherits_the_lock_keeps_it_when_its_parent_is_killed(cache_folder: Path) -> None:
@@ -74,7 +75,7 @@ with cache.locked("thing") as lock:
     os.kill(os.getpid(), 9)
 """
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as parent:
-        parent.wait(timeout=30)
+        parent.wait(timeout=PATIENCE_SECONDS)
         with cache.lock_if_free("thing") as alone:
             assert not alone
         assert parent.stdin is not None

@@ -11,14 +11,14 @@ from tests.devcluster.commands import execute
 from tests.devcluster.errors import CommandFailedError, NotReadyError, ProcessDiedError, StateError
 from tests.devcluster.processes import Processes
 from tests.devcluster.sweep import marked
-from tests.devcluster.waiting import until
+from tests.devcluster.waiting import PATIENCE_SECONDS, until
 
 
 class TestProcesses:
     def test_a_program_is_marked_logged_and_ended(self, tmp_path: Path) -> None:
         processes = Processes(tmp_path)
         process = processes.start("sleeper", ["sh", "-c", "echo hello; exec sleep 60"], log=tmp_path / "log")
-        until(lambda: None if (tmp_path / "log").read_text() else "no log", what="the log", timeout=20)
+        until(lambda: None if (tmp_path / "log").read_text() else "no log", what="the log")
         assert process.pid in marked(tmp_path)
         with pytest.raises(StateError, match="sleeper runs already"):
             processes.start("sleeper", ["true"], log=tmp_path / "log")
@@ -31,7 +31,7 @@ class TestProcesses:
     def test_one_that_dies_says_its_code_and_last_lines(self, tmp_path: Path) -> None:
         processes = Processes(tmp_path)
         process = processes.start("weak", ["sh", "-c", "echo no config; exit 3"], log=tmp_path / "weak.log")
-        process.wait(20)
+        process.wait(PATIENCE_SECONDS)
         with pytest.raises(ProcessDiedError) as died:
             processes.check()
         assert (died.value.name, died.value.code) == ("weak", 3)
@@ -42,7 +42,7 @@ class TestProcesses:
 
     def test_one_that_is_missing_says_so_in_its_log(self, tmp_path: Path) -> None:
         processes = Processes(tmp_path)
-        processes.start("none", ["/no/such/program"], log=tmp_path / "log").wait(20)
+        processes.start("none", ["/no/such/program"], log=tmp_path / "log").wait(PATIENCE_SECONDS)
         with pytest.raises(ProcessDiedError, match="/no/such/program"):
             processes.check()
         processes.stop_all()
@@ -51,7 +51,7 @@ class TestProcesses:
         processes = Processes(tmp_path)
         script = "trap '' TERM; echo ready; while :; do sleep 1; done"
         process = processes.start("stubborn", ["sh", "-c", script], log=tmp_path / "log")
-        until(lambda: None if (tmp_path / "log").read_text() else "no log", what="the log", timeout=20)
+        until(lambda: None if (tmp_path / "log").read_text() else "no log", what="the log")
         assert process.stop(timeout=0.2) == -9
         processes.check()
         process.restart()
@@ -64,7 +64,7 @@ class TestProcesses:
         monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example")
         processes = Processes(tmp_path, path=[Path("/some/bin")])
         process = processes.start("env", ["/usr/bin/env"], log=tmp_path / "log", env={"ADDED": "yes"})
-        process.wait(20)
+        process.wait(PATIENCE_SECONDS)
         names = {line.split("=")[0] for line in (tmp_path / "log").read_text().splitlines()}
         assert names == {"ADDED", "HOME", "LANG", "PATH", "GPU_WORKSPACES_DEVCLUSTER"}
         processes.get("env").stop()
@@ -94,6 +94,6 @@ class TestWaiting:
 )
 def test_a_failing_command_is_told_with_what_it_said(argv: list[str], code: int, says: str) -> None:
     with pytest.raises(CommandFailedError) as failed:
-        execute(argv, env=os.environ, timeout=0.2 if code == 124 else 20)
+        execute(argv, env=os.environ, timeout=0.2 if code == 124 else PATIENCE_SECONDS)
     assert failed.value.code == code
     assert says in str(failed.value)

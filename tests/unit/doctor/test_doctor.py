@@ -18,6 +18,7 @@ from services.doctor.facts import Cuda, DeviceFile, End, Facts, Framework, Nvml,
 from services.doctor.judge import INIT, Health, Layer, cause, diagnose
 from services.doctor.observe import observe
 from services.doctor.reasons import TEXTS, Reason, Who
+from tests.devcluster.waiting import until
 
 FILE = Path(__file__).parent / "h200.json"
 H200 = facts_from(json.loads(FILE.read_text()))
@@ -292,7 +293,11 @@ sys.stdout.flush()
 @pytest.mark.parametrize(
     ("fate", "reason", "said"),
     [
-        ("signal.pause()", Reason.DRIVER_HANGS, "cuInit: no answer within 0.5 seconds"),
+        (
+            "open(THERE, 'w').close(); signal.pause()",
+            Reason.DRIVER_HANGS,
+            "cuInit: no answer within 0.5 seconds",
+        ),
         ("os.kill(os.getpid(), signal.SIGSEGV)", Reason.DRIVER_CRASHED, "cuInit: it ended by SIGSEGV"),
         ("sys.exit('Xid 79')", Reason.DRIVER_CRASHED, "cuInit: Xid 79"),
     ],
@@ -300,7 +305,17 @@ sys.stdout.flush()
 )
 def test_a_driver_that_gives_no_answer(root, tmp_path, monkeypatch, fate, reason, said):
     """What was answered before is kept; nothing is called missing that was found."""
-    (tmp_path / "driver_probe.py").write_text(PROBE % fate)
+    there, wait = tmp_path / "there", subprocess.Popen.wait
+
+    def late(process, seconds=None):
+        """Let the time begin when the probe is where it hangs, or has ended: it may take long until then."""
+        until(
+            lambda: None if there.exists() or process.poll() is not None else "on its way", what="the probe"
+        )
+        return wait(process, seconds)
+
+    (tmp_path / "driver_probe.py").write_text(PROBE % fate.replace("THERE", repr(str(there))))
+    monkeypatch.setattr(subprocess.Popen, "wait", late)
     monkeypatch.setattr(observing, "HERE", tmp_path)
     monkeypatch.setattr(observing, "SECONDS", 0.5)
     seen = observe(python="/no/python", root=root, environment={})

@@ -32,6 +32,7 @@ from services.job_handoff.model import read_request
 from services.job_handoff.plan import Plan, Scene, plan_run
 from services.job_handoff.settings import HandoffSettings
 from services.job_handoff.store import Store
+from tests.devcluster.waiting import PATIENCE_SECONDS
 from tests.fakes.batch import FakeBatch, queue_objects
 from tests.fakes.hub import FakeHub
 
@@ -214,5 +215,7 @@ async def url(world: World) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def ada(url: str) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=url, headers={"Authorization": "token ada"}, timeout=60) as client:
+    async with httpx.AsyncClient(
+        base_url=url, headers={"Authorization": "token ada"}, timeout=PATIENCE_SECONDS
+    ) as client:
         yield client

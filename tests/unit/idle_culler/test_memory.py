@@ -16,7 +16,7 @@ from services.idle_culler.memory import Memory, Store
 from services.idle_culler.track import Saving, Track
 from tests.fakes.culler import NOON
 
-PATIENCE = 30.0
+PATIENCE = 240.0
 """Seconds until a test that waits for something gives up."""
 
 

@@ -17,6 +17,7 @@ from services.idle_culler.app import build_notifier
 from services.idle_culler.notices import alert, warning
 from services.idle_culler.notify import Notifier
 from services.idle_culler.settings import Notify
+from tests.devcluster.waiting import PATIENCE_SECONDS
 from tests.fakes.culled_hub import CulledHub
 from tests.fakes.culler import Watch
 from tests.fakes.mail import MailServer, mail_server
@@ -76,7 +77,7 @@ async def test_what_cannot_be_sent_is_logged_without_its_address(
 async def test_nobody_is_told_where_there_is_no_address() -> None:
     notifier = Notifier()
     notifier.send(alert("a", "b"))
-    await asyncio.wait_for(notifier.close(), 5)
+    await asyncio.wait_for(notifier.close(), PATIENCE_SECONDS)
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from hub_ext.cluster.kinds import Kind
 from hub_ext.cluster.prepulled import read_prepulled
 from services.base.web import application
 from services.prepuller.app import PrepullerService, PrepullerSettings
+from tests.devcluster.waiting import PATIENCE_SECONDS
 from tests.prepulling.service import CONTEXT
 from tests.unit.prepuller import world
 from tests.unit.prepuller.test_prepuller import CATALOG, Bench
@@ -82,7 +83,7 @@ async def site() -> AsyncIterator[Site]:
     server, sockets = HTTPServer(application(service, [], auth)), bind_sockets(0, "127.0.0.1")
     server.add_sockets(sockets)
     url = f"http://127.0.0.1:{sockets[0].getsockname()[1]}{CONTEXT.prefix}"
-    async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=PATIENCE_SECONDS) as client:
         yield Site(bench, client, service)
     server.stop()
     await server.close_all_connections()

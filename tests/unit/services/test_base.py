@@ -36,6 +36,7 @@ from services.base import (
 )
 from services.base.loop import LoopMetrics
 from services.base.web import application
+from tests.devcluster.waiting import PATIENCE_SECONDS
 
 CLEAN = Path(__file__).parents[1] / "catalog" / "clean.yaml"
 CONTEXT = Context(
@@ -200,7 +201,7 @@ class Passes:
 async def run(loop, passes):
     registry = CollectorRegistry()
     task = asyncio.create_task(loop.run(LoopMetrics(registry)))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await passes.over.wait()
         loop.end()
         await task
@@ -361,7 +362,7 @@ async def browse():
     sockets = bind_sockets(0, "127.0.0.1")
     server.add_sockets(sockets)
     url = f"http://127.0.0.1:{sockets[0].getsockname()[1]}/services/greeter/"
-    async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=PATIENCE_SECONDS) as client:
         client.auth_for_test = auth
         yield client
     server.stop()

@@ -19,6 +19,7 @@ from services.kube import (
     api_path,
 )
 from services.kube_errors import error_of
+from tests.devcluster.waiting import PATIENCE_SECONDS
 from tests.fakes.kube import FakeKube
 
 PODS = api_path("v1", "pods", namespace="team")
@@ -113,7 +114,7 @@ async def test_a_watch_tells_what_happened_since(api):
     version = (await api.list(PODS)).version
     await api.create(PODS, pod())
     told = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         async for change, item in api.watch(PODS, version if isinstance(api, FakeKube) else "0"):
             told.append((change, item["metadata"]["name"]))
             if change == "DELETED":

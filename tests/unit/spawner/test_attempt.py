@@ -64,8 +64,8 @@ class Queue:
         self._told: asyncio.Queue[Wait | None] = asyncio.Queue()
         self._passed = 0.0
         loop = asyncio.get_running_loop()
-        real = loop.time
-        monkeypatch.setattr(loop, "time", lambda: real() + self._passed)
+        begun = loop.time()
+        monkeypatch.setattr(loop, "time", lambda: begun + self._passed)
 
     async def waits(self) -> AsyncIterator[Wait]:
         while (told := await self._told.get()) is not None:

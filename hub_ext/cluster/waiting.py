@@ -16,7 +16,7 @@ from typing import Final
 from ..units import gib
 from .admission import judge_crash, judge_refused
 from .events import Event
-from .images import HEALS, PULL_STATES, classify, short_name
+from .images import HEALS, PULL_FAILED, PULL_STATES, classify, short_name
 from .nature import wait
 from .pods import Container, Pod
 from .queueing import judge_end, judge_gates
@@ -31,7 +31,12 @@ _SETUP_DONE: Final = frozenset({"SuccessfulAttachVolume", "Pulling", "Pulled", "
 _RUNTIME_ERRORS: Final = frozenset(
     {"CreateContainerError", "RunContainerError", "StartError", "PostStartHookError"}
 )
-_MISSING: Final = re.compile(r"(?P<what>(?:secret|configmap) \"[^\"]+\") not found")
+_MISSING: Final = re.compile(
+    r"(?:^|[:,] |: \[)(?P<what>(?:secret|configmap) \"[^\"]+\") not found(?=$|[,\]])"
+)
+"""What the kubelet says of an environment, and at the end of what it says of a mount."""
+_ELSEWHERE: Final = "Multi-Attach error for volume "
+"""Of the attach-detach controller; which pods and nodes have it follows."""
 _SLOW: Final = 3
 """A pull that takes so many times what is usual is called slow."""
 
@@ -101,9 +106,9 @@ def _judge_init(container: Container) -> Wait | None:
 
 def _judge_image(container: Container, own: Sequence[Event], events: Sequence[Event]) -> Wait:
     """The waiting reason turns to and fro between the error and the back-off; events keep the cause."""
-    causes = [one.message for one in own if one.reason == "Failed" and "pull image" in one.message]
+    causes = [one.message for one in own if one.reason == "Failed" and one.message.startswith(PULL_FAILED)]
     message = " ".join([container.message, *causes[-1:]]).strip()
-    reason = classify(container.reason, message)
+    reason = classify(container.reason, container.message, *causes[-1:])
     what = short_name(container.image)
     if reason is WaitReason.IMAGE_ACCESS and any(
         one.reason == "FailedToRetrieveImagePullSecret" for one in events
@@ -159,7 +164,7 @@ def _judge_setup(pod: Pod, events: Sequence[Event], now: datetime) -> Wait | Non
         return None
     if last.reason == _NETWORK_FAILED:
         return wait(WaitReason.NETWORK_FAILED, seen=last)
-    if "Multi-Attach" in last.message or "already used by" in last.message:
+    if last.message.startswith(_ELSEWHERE):
         return wait(WaitReason.VOLUME_ELSEWHERE, seen=last)
     if match := _MISSING.search(last.message):
         old = now - last.first >= PATIENCE

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from hub_ext.cluster.events import Event
-from hub_ext.cluster.images import PULL_STATES, classify
+from hub_ext.cluster.images import PULL_FAILED, PULL_STATES, classify, says_no_cause
 from hub_ext.cluster.pods import Container, Pod, read_pod
 from hub_ext.cluster.pulls import read_pull
 from hub_ext.names import DOMAIN, LABEL_POOL
@@ -200,9 +200,8 @@ def _refused(main: Container, tool: Container | None, events: Sequence[Event]) -
 def _why(container: Container, events: Sequence[Event]) -> str:
     """Give the message that names the cause: while a kubelet backs off, older ones say only that."""
     told = [one.message for one in events if one.reason == "Failed" and one.container == container.name]
-    cause = next((text for text in reversed(told) if not text.startswith("Error: ")), "")
-    short = container.reason == "ImagePullBackOff" and "rpc error" not in container.message
-    return (cause if short else "") or container.message or cause
+    cause = next((text for text in reversed(told) if text.startswith(PULL_FAILED)), "")
+    return (cause if says_no_cause(container.message) else "") or container.message
 
 
 def build_pull_labels(want: str, pools: Sequence[str]) -> dict[str, str]:

@@ -547,11 +547,6 @@ def test_a_pull_secret_that_does_not_exist_is_named() -> None:
     [
         ("InvalidImageName", "invalid reference format", WaitReason.IMAGE_INVALID),
         ("ErrImageNeverPull", "is not present with pull policy of Never", WaitReason.IMAGE_ABSENT),
-        (
-            "ErrImageNeverPull",
-            "is present but the pod does not have the proper credentials",
-            WaitReason.IMAGE_ACCESS,
-        ),
     ],
 )
 def test_images_that_are_never_fetched(state: str, message: str, expected: WaitReason) -> None:

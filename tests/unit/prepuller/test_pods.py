@@ -234,7 +234,11 @@ def test_refusals_by_reason(state: str, message: str, reason: Reason) -> None:
 def test_while_a_kubelet_backs_off_an_older_event_tells_why() -> None:
     waiting = {"waiting": {"reason": "ImagePullBackOff", "message": f'Back-off pulling image "{WANT.image}"'}}
     events = [
-        event("Failed", 'Failed to pull image "x": rpc error: … 401 Unauthorized', seconds=1),
+        event(
+            "Failed",
+            'Failed to pull image "x": unexpected status from HEAD request to https://r/x: 401 Unauthorized',
+            seconds=1,
+        ),
         event("Failed", "Error: ErrImagePull", seconds=1),
         event("BackOff", "Back-off pulling image", seconds=2),
     ]

@@ -21,7 +21,8 @@ from . import places
 from .core import Core
 from .ids import NO_TEAM
 from .record import Record, parse_record
-from .seen import Seen, queue_of, record_from, schedule_status, spokesman, status_of
+from .schedules import Coming, coming, schedule_status
+from .seen import Seen, queue_of, record_from, spokesman, status_of
 from .status import Observed, Status, judge
 from .steps import steps_of
 from .store import Found, StoreError
@@ -72,7 +73,9 @@ class Board:
                 workload=workloads.get(obj["metadata"]["uid"]),
                 pods=pods.get(record.id, ()),
             )
-            found[record.id] = Seen(record=record, status=_status(observed), obj=obj)
+            found[record.id] = Seen(
+                record=record, status=_status(observed), obj=obj, coming=_coming(observed)
+            )
         if person is not None:
             for record in await self._filed(person):
                 found.setdefault(record.id, Seen(record=record, status=status_of(record)))
@@ -140,6 +143,7 @@ class Board:
             status=status,
             obj=obj,
             around=around,
+            coming=_coming(observed),
             steps=steps_of(record, status, workload=around.workload, pods=around.pods, events=around.events),
             progress=await self._json(record, "logs/progress.json"),
         )
@@ -213,5 +217,9 @@ def unknown(run: str) -> RunRefusedError:
 
 def _status(observed: Observed) -> Status:
     if observed.obj["kind"] == "CronJob":
-        return schedule_status(observed.obj)
+        return schedule_status(observed.obj, observed.now)
     return judge(observed)
+
+
+def _coming(observed: Observed) -> Coming | None:
+    return coming(observed.obj, observed.now) if observed.obj["kind"] == "CronJob" else None

@@ -33,6 +33,7 @@ from .people import Asker, ask_hub
 from .plan import Plan
 from .queue import Forecast, When
 from .record import Record
+from .schedules import Coming, coming
 from .seen import record_from
 from .store import StoreError, refusal
 from .texts import of_run
@@ -50,8 +51,16 @@ class Submitted:
     """False for one that was there already, and for a dry run."""
     forecast: Forecast
     notices: tuple[str, ...] = ()
+    coming: Coming | None = None
+    """First run of a schedule."""
     released: bool = False
     """Whether the server was asked to stop."""
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What its user should know, the next start of a schedule first."""
+        starts = (f"It starts on {self.coming.text}, and then again and again.",) if self.coming else ()
+        return (*starts, *self.notices)
 
     def as_dict(self) -> dict[str, Any]:
         """Give the body of the answer."""
@@ -64,7 +73,8 @@ class Submitted:
             "image": self.record.image,
             "queue": self.record.queue,
             "forecast": self.forecast.as_dict(),
-            "notices": list(self.notices),
+            "notices": list(self.told),
+            "next": self.coming.at.isoformat() if self.coming else None,
             "released": self.released,
         }
 
@@ -169,7 +179,13 @@ class Desk:
         _hold(obj, held=judged.limit.held)
         record = record_from(obj)
         assert record is not None  # noqa: S101 - it was just written
-        answer = Submitted(record=record, created=False, forecast=judged.forecast, notices=plan.notices)
+        answer = Submitted(
+            record=record,
+            created=False,
+            forecast=judged.forecast,
+            notices=plan.notices,
+            coming=coming(obj, core.now()) if plan.schedule is not None else None,
+        )
         if dry_run:
             await self._ask_cluster(obj, dry_run=True)
             return answer

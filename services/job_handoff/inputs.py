@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import UTC, date, datetime, time
 from fnmatch import fnmatchcase
 from typing import Final
 from urllib.parse import urlsplit
 
-from .model import Git, RunRequest
+from hub_ext.errors import BadValueError
+
+from .model import Git, RunRequest, Schedule
+from .schedules import next_start, zone_of
 from .settings import HandoffSettings
 from .verdicts import RefusalReason, RunRefusedError
 
@@ -90,6 +94,42 @@ def check_git(request: RunRequest, settings: HandoffSettings) -> None:
             field="source.url",
             allowed=settings.git_hosts,
             help="Send a snapshot of the folder instead.",
+        )
+
+
+def check_schedule(schedule: Schedule, today: date) -> None:
+    """Refuse a schedule that the cluster would not take, and one that never starts anything.
+
+    Raises
+    ------
+    RunRefusedError
+        `bad-schedule`.
+    """
+    try:
+        zone_of(schedule.time_zone)
+    except BadValueError as error:
+        raise RunRefusedError(
+            RefusalReason.BAD_SCHEDULE,
+            f"The schedule is not valid: {error}.",
+            field="schedule.timeZone",
+            help="Names are those of the IANA data base, such as Europe/Berlin.",
+        ) from error
+    try:
+        midnight = datetime.combine(today, time(), tzinfo=UTC)
+        first = next_start(schedule.cron, schedule.time_zone, midnight)
+    except BadValueError as error:
+        raise RunRefusedError(
+            RefusalReason.BAD_SCHEDULE,
+            f"The schedule is not valid: {error}.",
+            field="schedule.cron",
+            help="Write minute, hour, day, month and weekday, such as `0 6 * * 1-5`, or @daily.",
+        ) from error
+    if first is None:
+        raise RunRefusedError(
+            RefusalReason.BAD_SCHEDULE,
+            f"The schedule would never start anything: {schedule.cron!r} names no day that exists.",
+            field="schedule.cron",
+            help="The 30th of February, for one, never comes.",
         )
 
 

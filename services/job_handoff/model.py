@@ -133,15 +133,12 @@ Source = Annotated[Snapshot | Git | HomeFolder, Field(discriminator="type")]
 Entry = Annotated[Notebook | Script, Field(discriminator="type")]
 
 
-_TIMES: Final = r"[0-9A-Za-z*?/,-]{1,40}"
-_NAMED_TIMES: Final = "@(yearly|annually|monthly|weekly|daily|midnight|hourly)"
-
-
 class Schedule(Model):
     """When it runs again and again."""
 
-    cron: Annotated[str, StringConstraints(pattern=rf"^({_NAMED_TIMES}|{_TIMES}( +{_TIMES}){{4}})$")]
-    """Five fields (minute, hour, day, month, weekday), or one of `@hourly`, `@daily`, `@weekly`, …"""
+    cron: Line
+    """Five fields (minute, hour, day, month, weekday), or one of `@hourly`, `@daily`, `@weekly`, …, as
+    Kubernetes' CronJob reads them."""
     time_zone: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_+/-]{1,64}$")] = "Etc/UTC"
     """Name of the IANA data base, such as Europe/Berlin."""
 

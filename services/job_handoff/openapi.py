@@ -230,6 +230,7 @@ def _run() -> dict[str, Any]:
             **dict.fromkeys(texts, _TEXT),
             "request": {"type": "object"},
             "schedule": {"type": "boolean"},
+            "next": _TIME | {"description": "When a schedule starts its next run; null where it is paused."},
             "status": _status(),
             "steps": {"type": "array", "items": _object({"at": _TIME, "text": _TEXT, "kind": _TEXT})},
             "progress": {"type": ["object", "null"]},
@@ -257,6 +258,7 @@ def _submitted() -> dict[str, Any]:
             "created": {"type": "boolean"},
             "forecast": forecast,
             "notices": {"type": "array", "items": _TEXT},
+            "next": _TIME | {"description": "When a schedule starts its first run."},
             "released": {"type": "boolean"},
         }
     )

@@ -137,7 +137,7 @@ class New(HandoffPage):
             await self.show_form(fields, refusal=SENT_BEFORE if again else error.text)
             return
         if trial:
-            notices = [result.forecast.text, *result.notices]
+            notices = [result.forecast.text, *result.told]
             await self.show_form(fields, forecast=result.forecast.when.value, notices=notices)
         else:
             self.redirect(

@@ -17,7 +17,7 @@ from hub_ext.selection import Refusal, select
 from hub_ext.selection_access import Person, is_allowed
 from hub_ext.units import format_duration
 
-from .inputs import check_environment, check_git, check_kernel
+from .inputs import check_environment, check_git, check_kernel, check_schedule
 from .model import Notebook, RunRequest, Schedule
 from .settings import HandoffSettings
 from .verdicts import RefusalReason, RunRefusedError
@@ -118,6 +118,8 @@ def plan_run(scene: Scene, request: RunRequest, *, run: str, lineage: str = "") 
     _check_size(request, rules, kind)
     check_environment(request, scene.settings)
     check_git(request, scene.settings)
+    if request.schedule is not None:
+        check_schedule(request.schedule, scene.today)
     _check_kernel(scene, request)
     image, secrets = _image(scene, request, workspace)
     return Plan(

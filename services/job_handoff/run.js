@@ -1,4 +1,3 @@
-"use strict";
 // Keeps the page of a run up to date while it has not ended. Everything shown is set as text or comes from
 // the service's own page.
 const log = document.getElementById("log");
@@ -15,11 +14,13 @@ async function refresh() {
   const page = await fetch(location.href, { headers });
   if (!page.ok) return;
   const fresh = new DOMParser().parseFromString(await page.text(), "text/html");
+  localize(fresh);
   const said = fresh.getElementById("log");
   if (said && said.textContent !== log.textContent) {
     const follow = atEnd();
     log.textContent = said.textContent;
-    if (follow) log.scrollTop = log.scrollHeight;
+    if (follow) localize(document);
+log.scrollTop = log.scrollHeight;
   }
   for (const id of parts) {
     const [old, now] = [document.getElementById(id), fresh.getElementById(id)];
@@ -34,5 +35,6 @@ async function keepUp() {
   setTimeout(keepUp, EVERY);
 }
 
+localize(document);
 log.scrollTop = log.scrollHeight;
 if (log.dataset.ended === "no") setTimeout(keepUp, EVERY);

@@ -18,6 +18,7 @@ from hub_ext.errors import BadValueError
 from .ids import ANNOTATION_RECORD
 from .reasons import RunReason
 from .record import Record, parse_record
+from .schedules import Coming
 from .status import Phase, Status
 from .steps import Step
 from .texts import sentence
@@ -45,6 +46,8 @@ class Seen:
     """None for one that is only in the store."""
     around: Around | None = None
     steps: tuple[Step, ...] = ()
+    coming: Coming | None = None
+    """Next run of a schedule; None for a paused one, and for what is none."""
     progress: Mapping[str, Any] | None = None
     """What the runner says: `cells`, `done`, `checkpoint` (Unix time)."""
 
@@ -63,6 +66,7 @@ class Seen:
             "submitted": record.submitted,
             "request": dict(record.request),
             "schedule": record.is_schedule,
+            "next": self.coming.at.isoformat() if self.coming else None,
             "status": self.status.as_dict(),
             "steps": [step.as_dict() for step in self.steps],
             "progress": dict(self.progress) if self.progress else None,
@@ -90,17 +94,6 @@ def record_from(obj: Mapping[str, Any]) -> Record | None:
             "submitted": metadata["creationTimestamp"],
             "request": request,
         }
-    )
-
-
-def schedule_status(obj: Mapping[str, Any]) -> Status:
-    """Say how a schedule stands: the last time, and whether it rests."""
-    last = read_time((obj.get("status") or {}).get("lastScheduleTime"))
-    rests = (obj.get("spec") or {}).get("suspend") is True
-    before = f" It started last on {last:%Y-%m-%d} at {last:%H:%M} UTC." if last else ""
-    text = "Paused." if rests else f"Starts by its schedule.{before}"
-    return Status(
-        phase=Phase.QUEUED, reason=RunReason.HELD if rests else RunReason.QUEUED, text=text, since=last
     )
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 import argparse
 import importlib
 import secrets
+from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from hub_ext.cli.catalogs import UsageError
 from hub_ext.cli.report import Report, table
@@ -75,8 +77,15 @@ def _list(client: Client, _args: argparse.Namespace) -> Report:
 def _show(client: Client, args: argparse.Namespace) -> Report:
     seen = client.get(f"api/runs/{args.run}")
     steps = [(step["at"], step["text"]) for step in seen["steps"]]
-    text = f"{seen['title']}: {seen['status']['text']}\n{table(steps)}"
+    text = f"{seen['title']}: {seen['status']['text']}\n{_next(seen)}{table(steps)}"
     return Report(result=seen, text=text)
+
+
+def _next(seen: Mapping[str, Any]) -> str:
+    """Say when a schedule starts next on the clock of this terminal; its own is in the sentence about it."""
+    if not seen.get("next"):
+        return ""
+    return f"Next start: {datetime.fromisoformat(seen['next']).astimezone():%Y-%m-%d %H:%M %Z} here.\n"
 
 
 def _log(client: Client, args: argparse.Namespace) -> Report:

@@ -15,6 +15,7 @@ from hub_ext.cluster.times import read_time
 from hub_ext.units import gib
 
 from .cost import cost_of
+from .reasons import RunReason
 from .seen import Seen, spent
 from .status import Phase, Status
 
@@ -34,7 +35,20 @@ WORDS: Final = {
     Phase.FAILED: "Failed",
     Phase.CANCELED: "Canceled",
 }
+_LONG: Final = timedelta(days=2)
+"""From here on it is told in days."""
 KINDS: Final = {"job": "Job", "trainjob": "Training on several nodes", "rayjob": "Ray"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextStart:
+    """When a schedule starts its next run; the page adds the time in the viewer's own zone."""
+
+    at: str
+    """ISO 8601."""
+    zone: str
+    """Of the schedule."""
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +67,8 @@ class Row:
     lasted: str
     cost: str
     has_ended: bool
+    next_start: NextStart | None = None
+    """Of a schedule that is not paused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,14 +118,29 @@ def row_of(seen: Seen, now: datetime) -> Row:
         user=record.user,
         profile=record.profile,
         kind="Schedule" if schedule else KINDS.get(record.kind, record.kind),
-        word="Schedule" if schedule else WORDS[status.phase],
+        word=_word(status) if schedule else WORDS[status.phase],
         tone=TONES[status.phase],
         text=status.text,
         submitted=_moment(read_time(record.submitted), now),
         lasted=span(lasted) if status.started else "",
         cost=cost["text"] if cost and status.started else "",
         has_ended=status.phase.has_ended,
+        next_start=_next_start(seen, now),
     )
+
+
+def _word(status: Status) -> str:
+    return "Paused" if status.reason == RunReason.HELD else "Schedule"
+
+
+def _next_start(seen: Seen, now: datetime) -> NextStart | None:
+    found = seen.coming
+    if found is None:
+        return None
+    left = found.at - now
+    days = round(left / timedelta(days=1))
+    text = "due now" if found.due else f"next in {span(left) if left < _LONG else f'{days} days'}"
+    return NextStart(at=found.at.isoformat(), zone=found.zone, text=text)
 
 
 def view_of(seen: Seen, now: datetime, *, files: Mapping[str, int], log: str) -> RunView:

@@ -51,6 +51,22 @@ async def test_from_an_upload_to_a_canceled_run(ada: httpx.AsyncClient, world: W
     assert (await ada.get(f"api/runs/{run}")).json()["status"]["phase"] == "canceled"
 
 
+async def test_pages_say_when_a_schedule_starts_next(ada: httpx.AsyncClient) -> None:
+    daily = {"cron": "0 6 * * *", "timeZone": "Europe/Berlin"}
+    run = (await ada.post("api/runs", json=body(schedule=daily))).json()["id"]
+    told = (await ada.get(f"api/runs/{run}")).json()
+    for page in ("", f"runs/{run}"):
+        text = (await ada.get(page)).text
+        assert told["status"]["text"] in text
+        assert f'datetime="{told["next"]}" data-zone="Europe/Berlin"' in text
+        assert "localize(document)" in text
+    await ada.post(f"api/runs/{run}/pause", json={})
+    for page in ("", f"runs/{run}"):
+        text = (await ada.get(page)).text
+        assert "Paused" in text
+        assert "data-zone=" not in text
+
+
 async def test_another_s_run_is_as_if_it_were_not_there(ada: httpx.AsyncClient) -> None:
     run = (await ada.post("api/runs", json=body())).json()["id"]
     for method, path in (

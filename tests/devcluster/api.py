@@ -16,7 +16,7 @@ import httpx
 
 from tests.devcluster.errors import ApiError, NotReadyError
 from tests.devcluster.pki import Pair
-from tests.devcluster.waiting import Check, until
+from tests.devcluster.waiting import PATIENCE_SECONDS, Check, until
 
 WATCH_SECONDS = 2
 """A watch is renewed so often: between two of them the programs are looked at."""
@@ -29,7 +29,9 @@ class Api:
         context = ssl.create_default_context(cafile=str(ca))
         context.load_cert_chain(pair.certificate, pair.key)
         # The developer's proxy settings are for the world outside.
-        self._client = httpx.Client(base_url=server, verify=context, timeout=30, trust_env=False)
+        self._client = httpx.Client(
+            base_url=server, verify=context, timeout=PATIENCE_SECONDS, trust_env=False
+        )
 
     def close(self) -> None:
         """Close the connections that are kept open for the next call."""

@@ -107,4 +107,4 @@ def _remove_empty(folder: Path) -> None:
             return f"processes {(folder / 'cgroup.procs').read_text().split()} are in it"
         return None
 
-    until(busy, what=f"the cgroup {folder} to be empty", timeout=60)
+    until(busy, what=f"the cgroup {folder} to be empty")

@@ -25,7 +25,8 @@ from tests.devcluster.sweep import leftovers, sweep
 from tests.devcluster.waiting import POLL_SECONDS, until
 
 ROOT = Path(__file__).parents[2]
-STOP_SECONDS = 60
+STOP_SECONDS = 120
+"""After this, a supervisor that has not stopped its cluster is killed, and its sweeper clears up."""
 
 
 def prepare(name: str, spec: ClusterSpec) -> Path:
@@ -142,7 +143,7 @@ def _until_released(name: str, supervisor: int) -> None:
     except NotReadyError:
         # Its sweeper clears up.
         _signal(supervisor, signal.SIGKILL)
-        until(missing, what=f"cluster {name!r} to be cleared up", timeout=STOP_SECONDS)
+        until(missing, what=f"cluster {name!r} to be cleared up")
 
 
 def _signal(pid: int, number: signal.Signals) -> None:

@@ -18,7 +18,7 @@ from tests.devcluster.errors import DevClusterError, StateError
 from tests.devcluster.processes import Process, Processes
 
 SOCKET = "control.sock"
-TIMEOUT_SECONDS = 30
+TIMEOUT_SECONDS = 120
 
 
 class Verb(StrEnum):

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.devcluster.api import Api, is_ready
 from tests.devcluster.cluster import Cluster
 from tests.devcluster.objects import KWOK_ANNOTATION, build_kwok_nodes
-from tests.devcluster.waiting import Check
+from tests.devcluster.waiting import PATIENCE_SECONDS, Check
 
 STAGES = Path(__file__).with_name("kwok_stages.yaml")
 LEASE_SECONDS = 40
@@ -38,6 +38,6 @@ def start(cluster: Cluster, api: Api, *, check: Check) -> None:
         {node["metadata"]["name"] for node in nodes},
         is_ready,
         what=f"the {len(nodes)} kwok nodes to be Ready",
-        timeout=60 + len(nodes) / 10,
+        timeout=PATIENCE_SECONDS,
         check=check,
     )

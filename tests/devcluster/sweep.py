@@ -26,7 +26,6 @@ from tests.devcluster.waiting import until
 
 KEPT = frozenset({"logs", "cluster.json", "spec.json", "status.json"})
 """What stays in a state folder: logs, and the record of what was there."""
-KILL_SECONDS = 20
 
 
 def sweep(state_dir: Path) -> None:
@@ -34,7 +33,6 @@ def sweep(state_dir: Path) -> None:
     until(
         lambda: _kill_marked(state_dir),
         what=f"the processes of cluster {state_dir.name!r} to end",
-        timeout=KILL_SECONDS,
     )
     with contextlib.suppress(StateError):  # killed before it wrote its record: nothing was made yet
         cgroups.remove(Record.load(state_dir).cgroup)

@@ -21,6 +21,7 @@ from http import HTTPStatus
 from pydantic import TypeAdapter, ValidationError
 
 from tests.devcluster.addons.faults import Fault, FaultBook, refusal
+from tests.devcluster.waiting import PATIENCE_SECONDS
 
 CONTROL_PATH = "/faults"
 CHUNK = 16 * 1024
@@ -57,7 +58,7 @@ class FaultProxy:
             self.clear()
 
     def _request(self, method: str, body: str | None = None) -> bytes:
-        connection = http.client.HTTPConnection(self.address, timeout=10)
+        connection = http.client.HTTPConnection(self.address, timeout=PATIENCE_SECONDS)
         try:
             connection.request(method, CONTROL_PATH, body)
             response = connection.getresponse()

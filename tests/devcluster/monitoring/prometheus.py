@@ -21,7 +21,7 @@ from tests.devcluster.monitoring.history import Series, open_metrics
 from tests.devcluster.monitoring.scrape import Job, build_config
 from tests.devcluster.ports import free_port
 from tests.devcluster.processes import Processes
-from tests.devcluster.waiting import Check, nothing, until
+from tests.devcluster.waiting import PATIENCE_SECONDS, Check, nothing, until
 
 PROGRAMS = ("prometheus", "promtool")
 
@@ -38,7 +38,7 @@ class Prometheus:
     def query(self, expression: str, *, at: float | None = None) -> list[dict[str, Any]]:
         """The result of an instant query, now or at a Unix time; raises `DevClusterError`."""
         given = {"query": expression} | ({} if at is None else {"time": str(at)})
-        answer = httpx.post(f"{self.url}/api/v1/query", data=given, trust_env=False, timeout=60)
+        answer = httpx.post(f"{self.url}/api/v1/query", data=given, trust_env=False, timeout=PATIENCE_SECONDS)
         body = answer.json()
         if body["status"] != "success":
             raise DevClusterError(f"Prometheus refuses {expression!r}: {body['error']}")
@@ -59,7 +59,7 @@ class Prometheus:
     def scrape(self, *jobs: Job, every_seconds: float = 1) -> None:
         """Scrape these from now on, and nothing else."""
         self._config.write_text(yaml.safe_dump(build_config(jobs, every_seconds=every_seconds)))
-        httpx.post(f"{self.url}/-/reload", trust_env=False, timeout=60).raise_for_status()
+        httpx.post(f"{self.url}/-/reload", trust_env=False, timeout=PATIENCE_SECONDS).raise_for_status()
 
     def wait_until_ready(self) -> None:
         until_answering(f"{self.url}/-/ready", what=f"Prometheus at {self.url}", check=self._check)

@@ -31,6 +31,7 @@ from .remover import Remover
 from .runner_api import RUNNER_ROUTES
 from .settings import HandoffSettings
 from .store import Store
+from .trail import Trail
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +75,7 @@ class JobHandoff(Service[HandoffSettings]):
             census=Census(kube, cluster, settings.server_namespaces),
             kept=Kept(store, settings.bounds),
             metrics=Metrics(self.registry),
+            trail=Trail(store),
             secret=runner_secret(settings, self.context.token),
         )
         self.desk = Desk(self.core)

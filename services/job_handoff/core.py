@@ -6,8 +6,6 @@ Shell: reads files and the clock.
 from __future__ import annotations
 
 import hmac
-import json
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,10 +27,8 @@ from .kept import Kept
 from .metrics import Metrics
 from .record import Record, parse_record
 from .settings import HandoffSettings
-from .store import Store, StoreError
-
-audit_log = logging.getLogger("gpu_workspaces.audit")
-log = logging.getLogger(__name__)
+from .store import Store
+from .trail import Trail
 
 RUNNER: Final = Path(__file__).parent / "runner"
 
@@ -62,6 +58,7 @@ class Core:
     census: Census
     kept: Kept
     metrics: Metrics
+    trail: Trail
     secret: bytes
 
     async def catalog(self) -> tuple[Catalog, Weights]:
@@ -84,25 +81,5 @@ class Core:
     async def audit(
         self, event: str, record: Record, *, actor: str, more: Mapping[str, Any] | None = None
     ) -> None:
-        """Note who did what with a run; the log has it in any case, the store where it answers."""
-        source = record.request.get("source") or {}
-        entry = {
-            "event": event,
-            "time": self.now().isoformat(timespec="seconds"),
-            "actor": actor,
-            "user": record.user,
-            "run": record.id,
-            "team": record.team,
-            "kind": record.kind,
-            "profile": record.profile,
-            "image": record.image,
-            "source": dict(source),
-            "entry": str((record.request.get("entry") or {}).get("path", "")),
-            **(more or {}),
-        }
-        text = json.dumps(entry, ensure_ascii=True)
-        audit_log.info("run %s: %s", event, text)
-        try:
-            await self.store.put(places.audit_path(self.now().date(), f"{record.id}-{event}"), text.encode())
-        except StoreError as error:
-            log.warning("audit entry not stored: run=%s error=%s", record.id, error)
+        """Note who did what with a run."""
+        await self.trail.note(event, record, actor=actor, now=self.now(), more=more)

@@ -50,8 +50,9 @@ class Keeper:
         cluster, now = self._core.cluster, self._core.now()
         objects, workloads, pods = await asyncio.gather(cluster.runs(), cluster.workloads(), cluster.pods())
         phases: dict[Phase, int] = defaultdict(int)
-        for obj in objects:
-            record = record_from(obj)
+        found = [(obj, record_from(obj)) for obj in objects]
+        await self._complete_trail([record for _, record in found if record is not None])
+        for obj, record in found:
             if record is None or obj["kind"] == "CronJob":
                 continue
             workload = workloads.get(obj["metadata"]["uid"])
@@ -65,6 +66,13 @@ class Keeper:
         for phase in Phase:
             if not phase.has_ended:
                 self._core.metrics.runs.labels(phase.value).set(phases[phase])
+
+    async def _complete_trail(self, records: list[Record]) -> None:
+        """Before anything is removed: who submitted what is read off the objects."""
+        try:
+            await self._core.trail.complete(records, self._core.now())
+        except StoreError as error:
+            log.warning("audit trail not completed: error=%s", error)
 
     async def _tend_one(
         self, obj: Mapping[str, Any], record: Record, status: Status, workload: Mapping[str, Any] | None
@@ -87,6 +95,7 @@ class Keeper:
         if obj is None:
             return True
         try:
+            await self._core.trail.ensure(record, self._core.now())
             await self._keep_log(seen)
             final = record.with_end(seen.status.as_dict(), await self._board.files(record))
             path = places.record_path(record.team, record.user, record.id)
@@ -109,6 +118,7 @@ class Keeper:
         record = seen.record.with_end(status.as_dict(), {})
         path = places.record_path(record.team, record.user, record.id)
         try:
+            await self._core.trail.ensure(record, self._core.now())
             await self._core.store.put(path, record.as_json().encode())
         except StoreError as error:
             log.warning("schedule not filed: run=%s error=%s", record.id, error)

@@ -3,19 +3,20 @@
 Kueue 0.19 gives most waits the reason `Pending` and says the rest in a sentence; 0.20 has a reason for each.
 Both are read.
 
-Source: Kueue v0.19.2 and v0.20.0, `apis/kueue/v1beta2/workload_types.go` and messages of the flavor assigner.
+Source: Kueue v0.19.2 and v0.20.0, `apis/kueue/v1beta2/workload_types.go`; `hub_ext.cluster.kueue_says` reads
+the sentences.
 
 Pure: no clock, no network.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from hub_ext.cluster.kueue_says import Cause, read_saying
 from hub_ext.cluster.pods import Condition, read_conditions
 
 from .reasons import RunReason
@@ -45,18 +46,16 @@ _EVICTIONS: Final = {
     "RequeuingLimitExceeded": RunReason.STUCK,
     "Deactivated": RunReason.DEACTIVATED,
 }
-_MESSAGES: Final = (
-    (re.compile(r"maximum capacity|insufficient quota for \S+ in flavor"), RunReason.EXCEEDS_QUEUE),
-    (re.compile(r"insufficient unused quota"), RunReason.WAITING_FOR_QUOTA),
-    (
-        re.compile(r"doesn't match node affinity|untolerated taint|not supported in"),
-        RunReason.NO_MATCHING_FLAVOR,
-    ),
-    (re.compile(r"is inactive|is stopped"), RunReason.QUEUE_STOPPED),
-    (re.compile(r"doesn't exist|unavailable in ClusterQueue"), RunReason.QUEUE_MISCONFIGURED),
-    (re.compile(r"preempt", re.I), RunReason.WAITING_FOR_PREEMPTED),
-    (re.compile(r"topology", re.I), RunReason.TOPOLOGY),
-)
+_CAUSES: Final = {
+    Cause.PREEMPTING: RunReason.WAITING_FOR_PREEMPTED,
+    Cause.TOPOLOGY: RunReason.TOPOLOGY,
+    Cause.FULL: RunReason.WAITING_FOR_QUOTA,
+    Cause.TOO_SMALL: RunReason.EXCEEDS_QUEUE,
+    Cause.NO_FLAVOR: RunReason.NO_MATCHING_FLAVOR,
+    Cause.UNCOUNTED: RunReason.QUEUE_MISCONFIGURED,
+    Cause.STOPPED: RunReason.QUEUE_STOPPED,
+    Cause.MISSING: RunReason.QUEUE_MISCONFIGURED,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +114,8 @@ def _waiting(conditions: Mapping[str, Condition], preemptions: int) -> QueueStat
 
 
 def _by_message(message: str) -> RunReason | None:
-    return next((reason for pattern, reason in _MESSAGES if pattern.search(message)), None)
+    cause = read_saying(message).cause
+    return _CAUSES[cause] if cause is not None else None
 
 
 def _eviction(evicted: Condition) -> RunReason:

@@ -198,6 +198,10 @@ def test_a_run_stands(seen: Observed, phase: Phase, reason: str) -> None:
     assert json.dumps(status.as_dict())
 
 
+SET = "couldn't assign flavors to pod set main: "
+FULL = "insufficient unused quota for cpu in flavor b, 1 more needed"
+
+
 @pytest.mark.parametrize(
     ("reason", "message", "found"),
     [
@@ -220,6 +224,17 @@ def test_a_run_stands(seen: Observed, phase: Phase, reason: str) -> None:
             "couldn't assign flavors: insufficient quota for cpu in flavor f, > maximum capacity (4)",
             "exceeds-queue",
         ),
+        (
+            "Pending",
+            f"{SET}insufficient quota for cpu in flavor a, > maximum capacity (4), {FULL}",
+            "waiting-for-quota",
+        ),
+        (
+            "Pending",
+            f"{SET}{FULL}. Pending the preemption of 2 workload(s)",
+            "waiting-for-preempted",
+        ),
+        ("Inadmissible", "ClusterQueue preempt-topology not found", "queue-misconfigured"),
         ("Pending", "resource cpu unavailable in ClusterQueue", "queue-misconfigured"),
         ("Inadmissible", "LocalQueue nlp doesn't exist", "queue-misconfigured"),
         ("Inadmissible", "ClusterQueue nlp is inactive", "queue-stopped"),

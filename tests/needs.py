@@ -23,7 +23,10 @@ from tests.devcluster.spec import FOLDER, ClusterSpec, load
 CONTROL_FILES = ("control", "control-1.34")
 EXTRA = {
     "hub": ("prometheus", "promtool", KEYCLOAK),
-    "control": ("kube-apiserver", "kubectl", "etcd", "prometheus", "promtool", "versitygw"),
+    "control": (
+        *("kube-apiserver", "kubectl", "etcd", "prometheus", "promtool", "versitygw"),
+        "manifest:snapshots",
+    ),
     "nodes": ("image:helper", "image:base", "image:notebook", "image:ray", "versitygw", KEYCLOAK),
     "browser": ("image:notebook-plain", "image:notebook", "image:hub"),
 }

@@ -8,6 +8,7 @@ Shell: talks to Prometheus.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import ssl
@@ -123,7 +124,7 @@ class Prometheus:
             response = await self._client.post("api/v1/query", data=fields)
         except httpx.HTTPError as error:
             raise PrometheusError(f"no answer: {error!r}") from error
-        return _samples(_data(response))
+        return await asyncio.to_thread(_read, response)
 
 
 def quoted(text: str) -> str:
@@ -148,6 +149,10 @@ def _trust(ca_file: Path | None) -> ssl.SSLContext | bool:
         return ssl.create_default_context(cafile=ca_file)
     except OSError as error:
         raise PrometheusError(f"the certificates cannot be read: {ca_file}: {error!r}") from None
+
+
+def _read(response: httpx.Response) -> tuple[Sample, ...]:
+    return _samples(_data(response))
 
 
 def _data(response: httpx.Response) -> Mapping[str, Any]:

@@ -1,6 +1,9 @@
 """``python -m services.idle_culler``."""
 
-from ..base import main
-from .app import IdleCuller
+import gc
 
+from ..base import main
+from .app import COLLECT, IdleCuller
+
+gc.set_threshold(*COLLECT)
 raise SystemExit(main(IdleCuller))

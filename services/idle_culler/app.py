@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 from pydantic import ValidationError
@@ -33,6 +33,13 @@ from .observe import Observer
 from .record import Recorder
 from .settings import ACCOUNT_NAMESPACE, CullerSettings, Notify
 from .stopping import Stopper
+
+COLLECT: Final = (10_000, 1_000, 1_000)
+"""How many objects the garbage collector lets come: of the young ones, and passes over the older ones.
+
+What is known of servers is replaced at each pass and has no cycles. To look for some several times a pass, as
+Python does by itself, would hold the event loop for longer than anything else.
+"""
 
 
 class IdleCuller(Service[CullerSettings]):

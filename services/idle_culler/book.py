@@ -6,12 +6,13 @@ Shell in that it holds what changes; it asks nobody.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from hub_ext.catalog.model import Catalog
 
+from .breaker import hold
 from .facts import Facts, HubFacts, PodFacts
 from .inbox import Inbox
 from .judge import judge
@@ -19,6 +20,7 @@ from .limits import Limits
 from .memory import Memory
 from .observe import Key, Observer
 from .policy import Mode, Policy
+from .reasons import Reason
 from .track import Track
 from .verdict import Pace, Verdict
 
@@ -30,6 +32,8 @@ class Judged:
     facts: Facts
     verdict: Verdict
     limits: Limits
+    due: Verdict
+    """The verdict before anything held back what it says."""
 
 
 NEVER: Final = datetime.max.replace(tzinfo=UTC)
@@ -81,8 +85,15 @@ class Book:
         limits = self._limits(facts)
         verdict, track = self._judge(facts, limits, announces=announces)
         self.memory.tracks[key] = track
-        self.judged[key] = Judged(facts=facts, verdict=verdict, limits=limits)
+        self.judged[key] = Judged(facts=facts, verdict=verdict, limits=limits, due=verdict)
         return verdict
+
+    def hold_back(self, key: Key, reason: Reason) -> None:
+        """Note why a stop that is due does not happen; once it may, it begins with a save of its own."""
+        judged, track = self.judged[key], self.memory.tracks[key]
+        self.judged[key] = replace(judged, verdict=hold(judged.due, reason))
+        if track.saving is not None and track.saving.done is None:
+            self.memory.tracks[key] = replace(track, saving=None)
 
     def look_again(self, key: Key, hub: HubFacts, pod: PodFacts | None) -> Verdict:
         """Judge a server by what was read anew, and remember nothing of it."""

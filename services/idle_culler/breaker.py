@@ -42,9 +42,14 @@ class Pulse:
         )
 
 
+def is_end(verdict: Verdict) -> bool:
+    """Say whether a limit leads to a stop now, or to the save before it."""
+    return verdict.limit is not None and verdict.action in {Action.SAVE, Action.STOP}
+
+
 def is_idle_stop(verdict: Verdict) -> bool:
-    """Say whether signals lead to this stop, or to the save before it."""
-    return verdict.action in {Action.SAVE, Action.STOP} and verdict.limit is Limit.IDLE
+    """Say whether signals lead to it."""
+    return verdict.limit is Limit.IDLE and is_end(verdict)
 
 
 def hold(verdict: Verdict, reason: Reason) -> Verdict:

@@ -58,10 +58,10 @@ class Meter:
             samples=samples,
             age=age,
         )
-        return read_gpus(answers, places)
+        return await asyncio.to_thread(read_gpus, answers, places)
 
     async def cpus(self, at: datetime) -> Mapping[Place, CpuFacts]:
         """Ask about the processors of all pods."""
         ask, queries = self._prometheus.query, self._queries
         cores, parts = await asyncio.gather(ask(queries.cores), ask(queries.cores_samples))
-        return read_cores(cores, parts, at=at, window_seconds=self._window)
+        return await asyncio.to_thread(read_cores, cores, parts, at=at, window_seconds=self._window)

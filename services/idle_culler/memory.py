@@ -20,7 +20,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from .facts import Moment
-from .track import TRACKS, Track
+from .track import TRACK, TRACKS, Track
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +45,9 @@ class Store:
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._written = b""
+        self._lines: dict[tuple[str, str], tuple[Track, bytes]] = {}
+        """Tracks as they were written: what did not change since, which is nearly all where one user wishes
+        something, need not be written out anew."""
         self._pen = ThreadPoolExecutor(max_workers=1, thread_name_prefix="state")
         """One, so that saves follow each other, whatever becomes of those who wait for them."""
 
@@ -73,7 +76,7 @@ class Store:
         await asyncio.get_running_loop().run_in_executor(self._pen, self._write, self._path, snapshot)
 
     def _write(self, path: Path, memory: Memory) -> None:
-        text = _text(memory)
+        text = self._text(memory)
         if text == self._written:
             return
         part = path.with_name(f"{path.name}.part")
@@ -88,15 +91,20 @@ class Store:
             return
         self._written = text
 
-
-def _text(memory: Memory) -> bytes:
-    data = {
-        "format": FORMAT,
-        "tracks": TRACKS.dump_python(tuple(memory.tracks.values()), mode="json", by_alias=True),
-        "stopped": _MOMENTS.dump_python(tuple(memory.stopped), mode="json"),
-        "heldSince": memory.held_since.isoformat() if memory.held_since else None,
-    }
-    return json.dumps(data).encode()
+    def _text(self, memory: Memory) -> bytes:
+        before, self._lines = self._lines, {}
+        for key, track in memory.tracks.items():
+            known = before.get(key)
+            # One by one: a single call for all would hold the interpreter, and with it the event loop.
+            line = known[1] if known and known[0] is track else TRACK.dump_json(track, by_alias=True)
+            self._lines[key] = track, line
+        about = {
+            "format": FORMAT,
+            "stopped": _MOMENTS.dump_python(tuple(memory.stopped), mode="json"),
+            "heldSince": memory.held_since.isoformat() if memory.held_since else None,
+        }
+        tracks = b",\n".join(line for _, line in self._lines.values())
+        return json.dumps(about)[:-1].encode() + b', "tracks": [\n' + tracks + b"\n]}\n"
 
 
 def _read(data: Any) -> Memory:

@@ -7,12 +7,26 @@ from __future__ import annotations
 
 from collections import Counter as Counts
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from .limits import GpuKind
-from .reasons import Reason
+from .facts import PodFacts
+from .limits import gpu_kind
 from .verdict import Verdict
+
+Labels = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Servers of one pass by the labels of their metrics."""
+
+    servers: Counts[Labels] = field(default_factory=Counts)
+    devices: Counts[Labels] = field(default_factory=Counts)
+    signals: Counts[Labels] = field(default_factory=Counts)
+    unattended: Counts[Labels] = field(default_factory=Counts)
+    held: Counts[Labels] = field(default_factory=Counts)
 
 
 class CullerMetrics:
@@ -74,21 +88,33 @@ class CullerMetrics:
             "gpu_workspaces_culler_reports", "Reports that workspaces have sent.", registry=registry
         )
 
-    def show(self, judged: Iterable[tuple[Verdict, GpuKind, int]], up: Mapping[str, bool]) -> None:
+    def show(self, tally: Tally, up: Mapping[str, bool]) -> None:
         """Show the last pass; what is not there any more goes to nothing."""
-        for gauge in (self.servers, self.devices, self.unattended, self.signals, self.held, self.source_up):
-            gauge.clear()
-        held: Counts[Reason] = Counts()
-        for verdict, kind, devices in judged:
-            self.servers.labels(verdict.told, verdict.reason, kind).inc()
-            self.devices.labels(verdict.value, kind).inc(devices)
-            if verdict.unattended:
-                self.unattended.labels(kind).inc(devices)
-            for one in verdict.signals:
-                self.signals.labels(one.source, one.value, one.reason).inc()
-            if verdict.held:
-                held[verdict.held] += 1
-        for reason, number in held.items():
-            self.held.labels(reason).set(number)
-        for source, is_up in up.items():
-            self.source_up.labels(source).set(is_up)
+        _set(self.servers, tally.servers)
+        _set(self.devices, tally.devices)
+        _set(self.unattended, tally.unattended)
+        _set(self.signals, tally.signals)
+        _set(self.held, tally.held)
+        _set(self.source_up, {(source,): int(is_up) for source, is_up in up.items()})
+
+
+def _set(gauge: Gauge, numbers: Mapping[Labels, int]) -> None:
+    gauge.clear()
+    for labels, number in numbers.items():
+        gauge.labels(*labels).set(number)
+
+
+def count(judged: Iterable[tuple[Verdict, PodFacts | None]]) -> Tally:
+    """Count what was judged."""
+    tally = Tally()
+    for verdict, pod in judged:
+        kind, devices = gpu_kind(pod), sum(pod.devices.values()) if pod else 0
+        tally.servers[verdict.told, verdict.reason, kind] += 1
+        tally.devices[verdict.value, kind] += devices
+        if verdict.unattended:
+            tally.unattended[kind,] += devices
+        for one in verdict.signals:
+            tally.signals[one.source, one.value, one.reason] += 1
+        if verdict.held:
+            tally.held[verdict.held,] += 1
+    return tally

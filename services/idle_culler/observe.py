@@ -29,6 +29,7 @@ from hub_ext.quota.demand import COMPONENT_LABEL, SINGLEUSER
 
 from ..hub import Hub, Server, State, User
 from ..kube import Kube, api_path
+from ..kube_parts import Object
 from .facts import HubFacts, PodFacts
 from .measure import Meter, Metrics
 from .signal import is_due_again, is_old
@@ -169,8 +170,7 @@ class Observer:
         found: dict[Key, PodFacts] = {}
         for namespace in self._namespaces:
             items = await self._kube.list(api_path("v1", "pods", namespace=namespace), labelSelector=SERVERS)
-            pods = (read_pod(item) for item in items)
-            found |= {key_of(pod): pod_facts(pod) for pod in pods if pod.deleted is None}
+            found |= await asyncio.to_thread(_read_pods, items)
         return found
 
     async def _measure(self) -> None:
@@ -210,6 +210,11 @@ def _ready(users: Iterable[User]) -> dict[Key, HubFacts]:
         for name, server in user.servers.items()
         if server.ready
     }
+
+
+def _read_pods(items: Iterable[Object]) -> dict[Key, PodFacts]:
+    pods = (read_pod(item) for item in items)
+    return {key_of(pod): pod_facts(pod) for pod in pods if pod.deleted is None}
 
 
 def hub_facts(server: Server) -> HubFacts:

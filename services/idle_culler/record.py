@@ -40,14 +40,15 @@ class Recorder:
             return
         self._last = now
         try:
-            await asyncio.to_thread(self._write, [_reduced(one) for one in facts], now)
+            await asyncio.to_thread(self._write, facts, now)
         except OSError as error:
             log.warning("not recorded: folder=%s error=%s", self._settings.folder, error)
 
     def _write(self, facts: Sequence[Facts], now: datetime) -> None:
         folder = self._settings.folder
         folder.mkdir(parents=True, exist_ok=True)
-        lines = (json.dumps(FACTS.dump_python(one, mode="json", by_alias=True)) for one in facts)
+        reduced = (_reduced(one) for one in facts)
+        lines = (json.dumps(FACTS.dump_python(one, mode="json", by_alias=True)) for one in reduced)
         with gzip.open(folder / f"{PREFIX}{now:%Y-%m-%d}{SUFFIX}", "at", encoding="utf-8") as file:
             file.writelines(f"{line}\n" for line in lines)
         oldest = f"{PREFIX}{now - timedelta(days=self._settings.days):%Y-%m-%d}{SUFFIX}"

@@ -73,6 +73,7 @@ class Track:
         return self.user, self.server
 
 
+TRACK: Final = TypeAdapter(Track)
 TRACKS: Final = TypeAdapter(tuple[Track, ...])
 
 

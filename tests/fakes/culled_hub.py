@@ -159,9 +159,9 @@ class CulledHub:
             ),
         )
 
-    def tools_with(self, notifier: Notifier) -> Tools:
-        """Give what the culler acts with, and send notices in another way."""
-        return replace(self.culler.tools, notifier=notifier)
+    def notify_with(self, notifier: Notifier) -> None:
+        """Send notices in another way."""
+        self.culler = Culler(self.culler.book, replace(self.culler.tools, notifier=notifier))
 
     def add(
         self,

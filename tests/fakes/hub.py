@@ -43,6 +43,8 @@ class FakeHub:
         """Method and path of all that was asked, in order."""
         self.stopped: list[str] = []
         """Servers that were told to stop, as ``user/name``."""
+        self.stops_that_fail = 0
+        """How many of the next stops end in an error of the hub."""
         self.slow_to_stop = False
         """Stops are answered before they are over; `finish_stops_for_test` ends them."""
         self.page_limit = PAGE_LIMIT
@@ -197,6 +199,9 @@ class FakeHub:
             return _error(404, f"{user} has no server named '{name}'")
         if server is None:
             return httpx.Response(204)
+        if self.stops_that_fail:
+            self.stops_that_fail -= 1
+            return _error(500, "Internal Server Error")
         self.stopped.append(f"{user}/{name}")
         if self.slow_to_stop:
             server |= {"pending": "stop", "ready": False}

@@ -11,6 +11,7 @@ from hub_ext.catalog.load import load_catalog
 from hub_ext.errors import HubError
 from hub_ext.protocol import State as Told
 from services.idle_culler.book import Book
+from services.idle_culler.facts import HubFacts
 from services.idle_culler.policy import Mode, Policy
 from services.idle_culler.reasons import Reason
 from tests.fakes.culled_hub import BUSY, NAMESPACE, UNSAVED, CulledHub
@@ -197,16 +198,25 @@ async def test_a_server_that_was_started_anew_is_another_one() -> None:
     assert await world.stops() == []
 
 
-async def test_work_in_the_metrics_of_the_last_moment_keeps() -> None:
+async def test_work_in_the_metrics_of_the_last_moment_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
     world = CulledHub(POLICY)
     name = world.add("ada")
     await world.passes(STOP - 1)
-    world.now += timedelta(minutes=1)
-    await world.culler.once()
-    world.use[name] = 0.9
-    world.put_metrics()
-    world.now += timedelta(seconds=45)
+    observer, asked = world.culler.book.observer, []
+    ask = observer.server
+
+    async def slowly(key: tuple[str, str]) -> HubFacts | None:
+        """Ask a hub that takes its time, in which the work begins."""
+        asked.append(key)
+        world.use[name] = 0.9
+        world.put_metrics()
+        world.now += timedelta(seconds=45)
+        return await ask(key)
+
+    monkeypatch.setattr(observer, "server", slowly)
+    await world.passes(1)
     assert await world.stops() == []
+    assert asked == [("ada", "")]
 
 
 async def test_a_pod_that_stays_and_a_claim_that_goes_are_told_to_admins() -> None:
@@ -234,11 +244,9 @@ async def test_one_stop_that_fails_ends_no_other_and_is_tried_again() -> None:
     world.add("ada")
     world.add("bob")
     await world.passes(STOP - 1)
-    world.now += timedelta(minutes=1)
-    world.put_metrics()
-    await world.culler.once()
-    world.hub.fail_for_test(403)
-    await world.stops()
+    world.hub.stops_that_fail = 1
+    await world.passes(1)
+    assert len(await world.stops()) == 1
     await world.passes(2)
     assert sorted(await world.stops()) == ["ada/", "bob/"]
 
@@ -445,9 +453,10 @@ async def first_saving(world: CulledHub) -> tuple[list[str], list[str]]:
 
 async def test_what_goes_a_few_at_a_time_is_saved_whatever_is_reported_meanwhile() -> None:
     world = CulledHub({**POLICY, "breaker": {"hold": "20m"}})
-    users, saving = await first_saving(world)
+    _, saving = await first_saving(world)
     await reported_pass(world, *saving)
-    assert [user for user in users if told(world, user)[0] is Told.SAVING] == []
+    judged = world.culler.book.judged.values()
+    assert [one.facts.label for one in judged if one.verdict.told is Told.SAVING] == []
     assert len(await world.stops()) == 5, "those that nobody confirmed are stopped in the end"
 
 

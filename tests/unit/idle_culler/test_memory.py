@@ -128,3 +128,15 @@ async def test_a_folder_that_is_not_there_costs_the_file_only(
 ) -> None:
     await Store(tmp_path / "none" / "state.json").save(remembered("ada"))
     assert "state not written" in caplog.text
+
+
+async def test_what_changed_is_written_beside_what_did_not(tmp_path: Path) -> None:
+    store, memory = Store(tmp_path / "state.json"), remembered("ada", "bob", "eve")
+    await store.save(memory)
+    memory.tracks |= {("bob", ""): Track(user="bob", started=NOON, keeps=2)}
+    del memory.tracks["eve", ""]
+    await store.save(memory)
+    assert Store(tmp_path / "state.json").load() == memory
+    memory.tracks.clear()
+    await store.save(memory)
+    assert Store(tmp_path / "state.json").load() == Memory()

@@ -95,7 +95,7 @@ async def test_warnings_and_receipts_are_mailed_where_nobody_has_a_page_open(
         f'users: ["mailto://127.0.0.1:{mail.port}?from=culler@example.com&to={{user}}@example.com"]'
     )
     world = CulledHub(POLICY)
-    world.culler.tools = world.tools_with(build_notifier(Notify(file=file, admins=(f"{address}/admins",))))
+    world.notify_with(build_notifier(Notify(file=file, admins=(f"{address}/admins",))))
     world.add("ada")
     await world.passes(STOP)
     assert await world.stops() == ["ada/"]

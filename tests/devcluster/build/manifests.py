@@ -15,7 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.devcluster import cache
-from tests.devcluster.build.golang import download_name, pinned, program_path
+from tests.devcluster.build.golang import (
+    Pinned,
+    download_name,
+    environment,
+    pinned,
+    program_path,
+    toolchain,
+)
 from tests.devcluster.build.images import SOURCES
 from tests.devcluster.build.plan import Pool, Shell, Step
 from tests.devcluster.build.table import PROGRAMS
@@ -24,6 +31,10 @@ MANIFEST = "manifest:"
 HEADER = "header:nvml"
 NVML_MODULE = "github.com/NVIDIA/go-nvml"
 NVML_HEADER = Path("pkg/nvml/nvml.h")
+SNAPSHOTS = "snapshots"
+SNAPSHOT_MODULE = "github.com/kubernetes-csi/external-snapshotter/client/v8"
+SNAPSHOT_CRDS = "config/crd/snapshot.storage.k8s.io_*.yaml"
+"""Only schemas: no program of the cluster's is from there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +59,7 @@ KUSTOMIZATIONS: Mapping[str, Kustomization] = {
 
 def steps() -> dict[str, Step]:
     """Build steps of all that is kept of the sources."""
-    made = (*(_manifest(name, how) for name, how in KUSTOMIZATIONS.items()), _header())
+    made = (*(_manifest(name, how) for name, how in KUSTOMIZATIONS.items()), _snapshots(), _header())
     return {step.name: step for step in made}
 
 
@@ -79,6 +90,25 @@ def _manifest(name: str, how: Kustomization) -> Step:
         needs=(download_name(program.folder), kubectl.name),
         pool=Pool.IMAGE,
         seconds=2,
+    )
+
+
+def _snapshots() -> Step:
+    folder = SOURCES / SNAPSHOTS
+    pins = Pinned(SNAPSHOTS, (folder / "go.mod").read_text(), (folder / "go.sum").read_text())
+
+    def make(target: Path, run: Shell) -> None:
+        run(toolchain(pins), "mod", "download", SNAPSHOT_MODULE, cwd=folder, env=environment(cgo=False))
+        files = sorted(pins.source(SNAPSHOT_MODULE).glob(SNAPSHOT_CRDS))
+        target.write_text("\n---\n".join(file.read_text() for file in files))
+
+    key = cache.key_of(pins.go_mod, pins.go_sum, SNAPSHOT_CRDS)
+    return Step(
+        name=MANIFEST + SNAPSHOTS,
+        target=cache.entry("manifests", key, f"{SNAPSHOTS}.yaml"),
+        make=make,
+        pool=Pool.DOWNLOAD,
+        seconds=5,
     )
 
 

@@ -155,6 +155,24 @@ def test_a_queue_that_can_never_hold_it_ends_the_wait() -> None:
     assert "it holds 4 GPUs in all" in wait.text
 
 
+NO_FLAVORS = "couldn't assign flavors to pod set main: "
+TOO_SMALL = (("a100", 6), ("l40", 4))
+
+
+def test_a_queue_with_several_flavors_is_too_small_only_if_all_of_them_are() -> None:
+    sizes = "previously considered podsets requests (0) + current podset request (8) > maximum capacity"
+    a100, l40 = (
+        f"insufficient quota for {GPU} in flavor {flavor}, {sizes} ({most})" for flavor, most in TOO_SMALL
+    )
+    never = told(gated()[0], workload=gated(f"{NO_FLAVORS}{a100}, {l40}")[1])
+    assert (never.reason, never.fatal) == (WaitReason.QUEUE_TOO_SMALL, True)
+    assert "it holds 6 GPUs in all" in never.text
+    h200 = f"insufficient unused quota for {GPU} in flavor h200, 2 more needed"
+    later = told(gated()[0], workload=gated(f"{NO_FLAVORS}{a100}, {l40}, {h200}")[1])
+    assert (later.reason, later.fatal) == (WaitReason.IN_QUEUE, False)
+    assert later.text.startswith("Waiting in the queue interactive for 2 GPUs in flavor h200.")
+
+
 def test_a_queue_that_does_not_count_what_is_asked_for_ends_the_wait() -> None:
     pod, workload = gated(
         "couldn't assign flavors to pod set main: resource nvidia.com/mig-1g.18gb unavailable in ClusterQueue"
@@ -164,7 +182,15 @@ def test_a_queue_that_does_not_count_what_is_asked_for_ends_the_wait() -> None:
     assert "can never hold this workspace: it has no 1g.18gb GPU slices." in wait.text
 
 
-@pytest.mark.parametrize("message", ["LocalQueue interactive doesn't exist", "ClusterQueue gpus is inactive"])
+@pytest.mark.parametrize(
+    "message",
+    [
+        "LocalQueue interactive doesn't exist",
+        "ClusterQueue gpus is inactive",
+        "ClusterQueue gpus is stopped",
+        "LocalQueue interactive is terminating or missing",
+    ],
+)
 def test_a_queue_that_takes_nothing_is_a_matter_for_admins(message: str) -> None:
     pod, workload = gated(message)
     wait = told(pod, workload=workload)

@@ -1,7 +1,10 @@
 """Pods that a node refused or ended: they are over, and no container says why.
 
-Sources: kubelet `lifecycle/predicate.go`, device manager and NVIDIA device plugin v0.18 messages as seen on
-real nodes, kubelet eviction and graceful shutdown.
+Each message is read from its beginning: containers, volumes and resources in it are named as people liked.
+
+Sources: kubelet 1.32 to 1.36 (`lifecycle/predicate.go`, `cm/devicemanager/manager.go`,
+`cm/admission/errors.go`, `eviction/helpers.go`, `nodeshutdown`); NVIDIA device plugin v0.18 (`internal/rm`);
+seen on real nodes.
 
 Pure: no clock, no network.
 """
@@ -19,25 +22,34 @@ from .waits import Wait, WaitReason
 
 _DEVICES: Final = (
     (
-        re.compile(r"maximum request size for shared resources|request too large.*shared"),
+        re.compile(
+            r"(?:rpc error: code = \w+ desc = )?(?:invalid allocation request for \"[^\"]*\": )?"
+            r"(?:invalid request: |request (?:for '[^']*' )?too large[:,] )?"
+            r"maximum (?:request size )?for shared resources is \d+(?:; found (?P<asked>\d+))?"
+        ),
         WaitReason.SHARE_REFUSED,
     ),
-    (re.compile(r"unhealthy devices"), WaitReason.DEVICE_UNHEALTHY),
-    (re.compile(r"number of devices unavailable|already allocated"), WaitReason.DEVICE_TAKEN),
+    (
+        re.compile(r"(?:no healthy devices present|previously allocated devices are no longer healthy); "),
+        WaitReason.DEVICE_UNHEALTHY,
+    ),
+    (re.compile(r"requested number of devices unavailable for "), WaitReason.DEVICE_TAKEN),
 )
+"""What the device manager says, or the device plugin through it, behind `_ALLOCATING`."""
+_ALLOCATING: Final = re.compile(r"(?:Pod was rejected: )?(?:Allocate failed due to )?")
 _LOST: Final = frozenset({"NodeLost", "NodeShutdown", "Shutdown", "Terminated"})
 _ENDED: Final = {
     "Evicted": WaitReason.EVICTED,
     "Preempting": WaitReason.PREEMPTED,
     "Preempted": WaitReason.PREEMPTED,
 }
-_ASKED: Final = re.compile(r"found (?P<asked>\d+)")
 _OUT_OF: Final = "OutOf"
 """What the reason begins with where something is used up; the rest names it."""
 
-_SHORT: Final = re.compile(r"low on resource: (?P<resource>[^\s.,]+)")
+_SHORT: Final = re.compile(r"The node was low on resource: (?P<resource>[a-z-]+)\.")
 _OVER: Final = re.compile(
-    r"(?:storage usage exceeds|Usage of EmptyDir volume|exceeded its local ephemeral storage limit)"
+    r"Pod ephemeral local storage usage exceeds |Usage of EmptyDir volume \"|"
+    r"Container \S+ exceeded its local ephemeral storage limit "
 )
 """The pod itself used more disk space than it may, not the node as a whole."""
 
@@ -68,17 +80,18 @@ def _reason(pod: Pod) -> tuple[WaitReason, str]:
 
 
 def _lacking(message: str) -> str:
-    if _OVER.search(message):
+    if _OVER.match(message):
         return "the workspace used more disk space than it may"
-    short = _SHORT.search(message)
+    short = _SHORT.match(message)
     return f"the node ran short of {named(short['resource'])}" if short else ""
 
 
 def _device(message: str) -> tuple[WaitReason, str]:
+    said = _ALLOCATING.sub("", message, count=1)
     for pattern, found in _DEVICES:
-        if pattern.search(message):
-            asked = _ASKED.search(message) if found is WaitReason.SHARE_REFUSED else None
-            return found, inside(asked["asked"]) if asked else ""
+        if match := pattern.match(said):
+            asked = match.groupdict().get("asked")
+            return found, inside(asked) if asked else ""
     return WaitReason.NODE_REFUSED, ""
 
 

@@ -33,6 +33,11 @@ _NOT_SCALING: Final = frozenset({"NotTriggerScaleUp", "FailedScaleUp"})
 _FAILED: Final = frozenset({"FailedScheduling"})
 _CLAIM: Final = frozenset({"FailedResourceClaimCreation"})
 _CLAIM_MISSING: Final = re.compile(r"persistentvolumeclaim \"(?P<claim>[^\"]+)\" not found")
+_CLAIM_BEYOND: Final = re.compile(
+    r"PodResourceClaim \S+: (?:failed to )?create ResourceClaim ?\S*: "
+    r"[a-z0-9.]+ \"[^\"]*\" is forbidden: exceeded quota: "
+)
+"""The controller for claims passes on what the API server says; a webhook's words begin otherwise."""
 _UNBOUND: Final = re.compile(r"unbound immediate PersistentVolumeClaims|binding volumes")
 
 
@@ -52,17 +57,19 @@ class Kind(StrEnum):
 _KINDS: Final = (
     (re.compile(r"^Insufficient (?P<what>\S+)$"), Kind.INSUFFICIENT),
     (re.compile(r"^Too many pods$"), Kind.PODS),
-    (re.compile(r"taint"), Kind.TAINT),
-    (re.compile(r"node affinity/selector"), Kind.SELECTOR),
+    (re.compile(r"^node\(s\) had (?:an? )?(?:untolerated )?taints?\b"), Kind.TAINT),
+    (re.compile(r"^node\(s\) didn't match Pod's node affinity/selector$"), Kind.SELECTOR),
     (
         re.compile(
-            r"volume node affinity conflict|PersistentVolume's node affinity|no available volume zone"
+            r"^node\(s\) (?:had volume node affinity conflict|had no available volume zone|"
+            r"didn't match PersistentVolume's node affinity)$"
         ),
         Kind.ZONE,
     ),
-    (re.compile(r"were unschedulable"), Kind.CORDONED),
-    (re.compile(r"exceed max volume count"), Kind.VOLUME_LIMIT),
+    (re.compile(r"^node\(s\) were unschedulable$"), Kind.CORDONED),
+    (re.compile(r"^node\(s\) exceed max volume count$"), Kind.VOLUME_LIMIT),
 )
+"""Whole texts of plugins, which name taints, resources and claims as people called them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +114,7 @@ def judge_scheduling(pod: Pod, events: Sequence[Event], around: Around) -> Wait 
         return None
     failed, scaling = _last_failure(pod, events), _latest(events, _SCALING)
     if claim := _latest(events, _CLAIM):
-        full = "exceeded quota" in claim.message
+        full = _CLAIM_BEYOND.match(claim.message) is not None
         why = inside("the quota of the namespace is used up") if full else ""
         return wait(WaitReason.CLAIM_REFUSED, why, fatal=not full, seen=claim)
     found = obstacles(failed.message) if failed else ()

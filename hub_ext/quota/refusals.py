@@ -2,7 +2,8 @@
 
 Sources, at Kubernetes 1.36: apiserver `admission/plugin/{resourcequota,webhook,policy}`, kubernetes
 `plugin/pkg/admission/{limitranger,serviceaccount,priority,runtimeclass,security/podsecurity}`. The message is
-read, never the text of a client's exception.
+read, never the text of a client's exception, and only from where its speaker begins: what a webhook or a
+policy says is theirs even if it speaks of quotas, and a value that is not valid is only quoted.
 
 Pure: no clock, no network.
 """
@@ -58,7 +59,7 @@ def read_answer(code: int, body: str | bytes | None) -> Answer:
 def explain(answer: Answer) -> Refusal:
     """Say in one shape why nothing was created; an answer of no known shape is an `API_ERROR`."""
     for rule in _RULES:
-        match = rule.pattern.search(answer.message)
+        match = rule.pattern.match(answer.message)
         if match and (rule.code is None or rule.code == answer.code):
             return rule.read(answer, match)
     reason, fault, retry = _by_code(answer.code)
@@ -158,7 +159,7 @@ def _limit_range(answer: Answer, match: re.Match[str]) -> Refusal:
     try:
         what = ranges.in_words(answer.message)
     except QuantityError:
-        what = match[0]
+        what = match["said"]
     return _refusal(Reason.LIMIT_RANGE, answer, what=what)
 
 
@@ -185,28 +186,36 @@ class _Rule:
 _SUCH: Final = "workspaces of this priority"
 """What scopes of a quota are about, of those that a cluster can require for pods."""
 
+_SPEAKS: Final = r"(?:[a-z0-9./-]+(?: \"(?:[^\"\\]|\\.)*\")? is forbidden: |Internal error occurred: )?"
+"""What the API server puts before what one of its own plugins says."""
+
+
+def _said(words: str, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
+    return re.compile(_SPEAKS + words, flags)
+
+
 _RULES: Final[Sequence[_Rule]] = (
     _Rule(
-        re.compile(
+        _said(
             r"exceeded quota: (?P<quota>[^,]+), requested: (?P<requested>\S+), "
             r"used: (?P<used>\S+), limited: (?P<limited>\S+)"
         ),
         _exceeded,
     ),
     _Rule(
-        re.compile(r"failed quota: (?P<quota>[^:]+): must specify (?P<what>.+)", re.DOTALL),
+        _said(r"failed quota: (?P<quota>[^:]+): must specify (?P<what>.+)", re.DOTALL),
         _limits_required,
     ),
     _Rule(
-        re.compile(r"status unknown for quota: (?P<what>[^,]+), resources: "),
+        _said(r"status unknown for quota: (?P<what>[^,]+), resources: "),
         _named(Reason.QUOTA_NOT_READY, fault=Fault.CLUSTER, retry=True),
     ),
     _Rule(
-        re.compile(r"insufficient quota to (?P<how>consume|match these scopes): (?P<what>.+)"),
+        _said(r"insufficient quota to (?P<how>consume|match these scopes): (?P<what>.+)"),
         _absent,
     ),
     _Rule(
-        re.compile(r"resource quota evaluation timed out"),
+        _said(r"resource quota evaluation timed out"),
         _named(Reason.QUOTA_TIMEOUT, fault=Fault.CLUSTER, retry=True),
     ),
     _Rule(
@@ -214,14 +223,14 @@ _RULES: Final[Sequence[_Rule]] = (
         _named(Reason.QUOTA_CONFLICT, fault=Fault.CLUSTER, retry=True),
         code=409,
     ),
-    _Rule(ranges.SIZE, _limit_range),
-    _Rule(ranges.RATIO, _limit_range),
+    _Rule(_said(rf"\[?(?P<said>{ranges.SIZE.pattern})"), _limit_range),
+    _Rule(_said(rf"\[?(?P<said>{ranges.RATIO.pattern})"), _limit_range),
     _Rule(
-        re.compile(r"violates PodSecurity \"(?P<what>[^\"]+)\": (?P<why>.+)", re.DOTALL),
+        _said(r"violates PodSecurity \"(?P<what>[^\"]+)\": (?P<why>.+)", re.DOTALL),
         _named(Reason.POD_SECURITY),
     ),
     _Rule(
-        re.compile(r"failed calling webhook \"(?P<what>[^\"]+)\""),
+        _said(r"failed calling webhook \"(?P<what>[^\"]+)\""),
         _named(Reason.WEBHOOK_UNREACHABLE, fault=Fault.CLUSTER, retry=True),
     ),
     _Rule(
@@ -233,7 +242,7 @@ _RULES: Final[Sequence[_Rule]] = (
         _named(Reason.WEBHOOK_DENIED),
     ),
     _Rule(
-        re.compile(
+        _said(
             r"ValidatingAdmissionPolicy '(?P<component>[^']+)'(?: with binding '[^']+')? "
             r"denied request: (?P<what>.+)",
             re.DOTALL,
@@ -241,23 +250,21 @@ _RULES: Final[Sequence[_Rule]] = (
         _named(Reason.POLICY_DENIED),
     ),
     _Rule(
-        re.compile(r"in namespace (?P<what>\S+) because it is being terminated"),
+        _said(r"unable to create new content in namespace (?P<what>\S+) because it is being terminated"),
         _named(Reason.NAMESPACE_ENDING),
     ),
     _Rule(
-        re.compile(
-            r"error looking up service account [^/]+/[^:]+: (?P<what>serviceaccount \"[^\"]+\") not found"
-        ),
+        _said(r"error looking up service account [^/]+/[^:]+: (?P<what>serviceaccount \"[^\"]+\") not found"),
         _named(Reason.MISSING_OBJECT),
     ),
-    _Rule(re.compile(r"no (?P<what>PriorityClass with name \S+) was found"), _named(Reason.MISSING_OBJECT)),
+    _Rule(_said(r"no (?P<what>PriorityClass with name \S+) was found"), _named(Reason.MISSING_OBJECT)),
     _Rule(
-        re.compile(r"pod rejected: (?P<what>RuntimeClass \"[^\"]+\") not found"),
+        _said(r"pod rejected: (?P<what>RuntimeClass \"[^\"]+\") not found"),
         _named(Reason.MISSING_OBJECT),
     ),
-    _Rule(re.compile(r"^(?P<what>namespaces \"[^\"]+\") not found"), _named(Reason.MISSING_OBJECT)),
+    _Rule(re.compile(r"(?P<what>namespaces \"[^\"]+\") not found"), _named(Reason.MISSING_OBJECT)),
     _Rule(
-        re.compile(r"^pods \"[^\"]+\" already exists|object is being deleted: pods"),
+        re.compile(r"pods \"[^\"]+\" already exists|object is being deleted: pods"),
         _named(Reason.NAME_TAKEN, fault=Fault.CLUSTER, retry=True),
         code=409,
     ),

@@ -32,8 +32,8 @@ _ALL: Final = frozenset(
 """What does not depend on the image: all pods of the prepuller are alike otherwise."""
 _BY_IMAGE: Final = frozenset({Said.WEBHOOK_DENIED, Said.POLICY_DENIED, Said.INVALID_POD})
 """What may depend on it, such as a policy about registries."""
-_RUNTIME_CLASS: Final = "RuntimeClass"
-"""Pools have classes of their own."""
+_RUNTIME_CLASS: Final = "RuntimeClass "
+"""How the name of one begins among objects that are missing: pools have classes of their own."""
 
 
 def reason_of(error: KubeError) -> Reason | None:
@@ -42,6 +42,7 @@ def reason_of(error: KubeError) -> Reason | None:
     said = refusals.explain(answer)
     if said.reason in _QUOTA:
         return Reason.QUOTA_FULL
-    if said.reason in _BY_IMAGE or (said.reason in _ALL and _RUNTIME_CLASS in said.component):
+    of_pool = said.reason is Said.MISSING_OBJECT and said.component.startswith(_RUNTIME_CLASS)
+    if said.reason in _BY_IMAGE or of_pool:
         return Reason.POD_REFUSED
     return Reason.PULLS_REFUSED if said.reason in _ALL else None

@@ -176,7 +176,8 @@ class FakeKube:
         if self._rights is not None and not any(
             allows(rule, verb, place.group, resource, place.name) for rule in self._rights
         ):
-            message = f'cannot {verb} resource "{resource}" in API group "{place.group}"'
+            action = f'cannot {verb} resource "{resource}" in API group "{place.group}"'
+            message = f'{resource} is forbidden: User "test" {action}'
             raise self._refuse(path, 403, "Forbidden", message)
         return place
 

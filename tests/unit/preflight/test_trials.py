@@ -9,12 +9,12 @@ import pytest
 
 from hub_ext.errors import Severity
 from hub_ext.quota.refusals import Answer
-from services.kube import UnavailableError
+from services.kube import ForbiddenError, UnavailableError
 from services.preflight.attempts import attempts, chart_pod
 from services.preflight.checks.trials import CHECKS
 from services.preflight.problems import Outcome, judge
 from services.preflight.scene import Trial
-from services.preflight.trials import MOST, try_pods
+from services.preflight.trials import MOST, may_not_try, try_pods
 from tests.fakes.kube import FakeKube
 from tests.unit.preflight.scenes import VALUES, scene
 
@@ -102,6 +102,13 @@ async def test_who_may_make_no_pods_learns_that_it_was_not_tried() -> None:
     assert 'cannot create resource "pods"' in why_not
     result = judge(CHECK, replace(scene(), trials=None))
     assert (result.outcome, result.missing) == (Outcome.NOT_CHECKED, ("trials",))
+
+
+def test_what_a_rule_says_of_rights_is_about_the_pod() -> None:
+    said = 'pods is forbidden: User "system:serviceaccount:a:b" cannot create resource "pods" in API group ""'
+    assert may_not_try(ForbiddenError(said, kind="pods", status=403))
+    rule = f'admission webhook "w.example.org" denied the request: {said}'
+    assert not may_not_try(ForbiddenError(rule, kind="pods", status=403))
 
 
 async def test_a_cluster_that_does_not_answer_is_an_error() -> None:

@@ -78,6 +78,13 @@ REFUSALS: list[tuple[type[KubeError], int, str, Reason]] = [
         'admission webhook "policy.example.org" denied the request: registry docker.io is not allowed',
         Reason.POD_REFUSED,
     ),
+    (ForbiddenError, 403, NAMED + 'violates PodSecurity "RuntimeClass": privileged', Reason.PULLS_REFUSED),
+    (
+        ForbiddenError,
+        403,
+        'admission webhook "w" denied the request: exceeded quota: q, requested: a=1, used: a=5, limited: a',
+        Reason.POD_REFUSED,
+    ),
     (InvalidError, 422, 'Pod "x" is invalid: spec.containers[0].image: Invalid value', Reason.POD_REFUSED),
 ]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hub_ext.quota.refusals import Answer, explain, read_answer, shortages_of
 from hub_ext.quota.verdicts import Fault, Reason, Shortage
@@ -247,3 +249,65 @@ def test_pages_of_text_from_a_webhook_are_cut() -> None:
     refusal = explain(say(403, f'admission webhook "g" denied the request: {"x" * 5000}'))
     assert len(refusal.text) < 400
     assert len(refusal.detail) == 600
+
+
+NAMES = ("x", "jupyter-ada", "exceeded-quota", "a.b.c", "failed-quota", "denied")
+OF = 'pods "{name}" is forbidden: '
+USED = "requested: pods=1, used: pods=4, limited: pods=4"
+SIZES = (
+    "[minimum cpu usage per Pod is 1, but request is 100m, maximum cpu usage per Pod is 4, but limit is 5]"
+)
+SAID: list[tuple[Reason, int, str]] = [
+    (Reason.NAMESPACE_QUOTA, 403, OF + "exceeded quota: {name}, " + USED),
+    (Reason.LIMITS_REQUIRED, 403, OF + "failed quota: {name}: must specify limits.cpu for: {name}"),
+    (Reason.QUOTA_NOT_READY, 403, OF + "status unknown for quota: {name}, resources: pods"),
+    (Reason.QUOTA_ABSENT, 403, OF + "insufficient quota to consume: requests.{name}/gpu"),
+    (Reason.QUOTA_TIMEOUT, 500, "Internal error occurred: resource quota evaluation timed out"),
+    (Reason.QUOTA_CONFLICT, 409, 'Operation cannot be fulfilled on resourcequotas "{name}": it was modified'),
+    (Reason.LIMIT_RANGE, 403, OF + SIZES),
+    (Reason.POD_SECURITY, 403, OF + 'violates PodSecurity "restricted:latest": privileged "{name}"'),
+    (Reason.WEBHOOK_UNREACHABLE, 500, 'Internal error occurred: failed calling webhook "{name}.org": {free}'),
+    (Reason.WEBHOOK_DENIED, 403, 'admission webhook "{name}.org" denied the request: {free}'),
+    (Reason.POLICY_DENIED, 403, OF + "ValidatingAdmissionPolicy '{name}' denied request: {free}"),
+    (
+        Reason.NAMESPACE_ENDING,
+        403,
+        OF + "unable to create new content in namespace {name} because it is being terminated",
+    ),
+    (
+        Reason.MISSING_OBJECT,
+        403,
+        OF + 'error looking up service account {name}/{name}: serviceaccount "{name}" not found',
+    ),
+    (Reason.MISSING_OBJECT, 403, OF + "no PriorityClass with name {name} was found"),
+    (Reason.MISSING_OBJECT, 403, OF + 'pod rejected: RuntimeClass "{name}" not found'),
+    (Reason.MISSING_OBJECT, 404, 'namespaces "{name}" not found'),
+    (Reason.NAME_TAKEN, 409, 'pods "{name}" already exists'),
+    (Reason.INVALID_POD, 422, 'Pod "{name}" is invalid: metadata.labels: Invalid value: "{free}": too long'),
+    (Reason.NOT_PERMITTED, 403, 'pods is forbidden: User "{name}" cannot create resource "pods"'),
+]
+"""What the API server says, and its code; `free` is what a rule says or somebody typed."""
+
+
+def said(told: str, name: str, free: str) -> str:
+    return told.replace("{name}", name).replace("{free}", free)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(SAID),
+    st.sampled_from(NAMES),
+    st.sampled_from([text for _, _, text in SAID]) | st.text(min_size=1),
+)
+def test_who_speaks_decides_whatever_is_spoken_of(
+    told: tuple[Reason, int, str], name: str, free: str
+) -> None:
+    """A rule may speak of quotas, and a label be called like an answer: neither is the API server's own."""
+    reason, code, text = told
+    assert explain(say(code, said(text, name, said(free, name, "x")))).reason is reason
+
+
+def test_a_size_that_is_none_is_told_without_the_name_of_the_pod() -> None:
+    refusal = explain(say(403, f"{FORBIDDEN}maximum cpu usage per Container is 1x, but limit is 2x"))
+    assert (refusal.reason, FORBIDDEN in refusal.text) == (Reason.LIMIT_RANGE, False)
+    assert "maximum cpu usage per Container is 1x" in refusal.text

@@ -19,7 +19,7 @@ import httpx
 
 from hub_ext.errors import RemoteError, WorkspaceError
 
-from .archive import Packed, copy_chunks
+from .packing import Packed, copy_chunks
 
 URL: Final = "GPU_WORKSPACES_HANDOFF_URL"
 TOKEN: Final = "JUPYTERHUB_API_TOKEN"  # noqa: S105 - the name of a variable

@@ -15,7 +15,7 @@ from typing import Final
 
 from hub_ext.errors import WorkspaceError
 
-from .archive import Packed, own_rules, pack
+from .packing import Packed, own_rules, pack
 from .runner.source import PATCH
 from .snapshot import Limits
 

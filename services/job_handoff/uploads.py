@@ -16,8 +16,9 @@ from tornado import web
 
 from . import places
 from .api_base import HandoffApi
-from .archive import inspect, sha256_of
+from .archive import inspect
 from .judge import MOST_CONTENTS
+from .packing import sha256_of
 from .snapshot import Limits, check_packed
 from .verdicts import RefusalReason, RunRefusedError
 

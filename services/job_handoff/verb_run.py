@@ -22,10 +22,10 @@ from hub_ext.cli.catalogs import UsageError
 from hub_ext.cli.report import Report
 from hub_ext.errors import Finding, Severity
 
-from .archive import pack
 from .client import ENDED, Client, RefusedError
 from .form import read_parameter
 from .git import check_taken, read_checkout
+from .packing import pack
 from .snapshot import Limits
 from .verdicts import RunRefusedError
 

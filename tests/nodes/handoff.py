@@ -29,8 +29,9 @@ from services.base.web import application, sign_in
 from services.hub import Hub
 from services.job_handoff import places
 from services.job_handoff.app import JobHandoff
-from services.job_handoff.archive import inspect, pack
+from services.job_handoff.archive import inspect
 from services.job_handoff.board import Seen
+from services.job_handoff.packing import pack
 from services.job_handoff.rights import RIGHTS
 from services.job_handoff.settings import HandoffSettings
 from services.job_handoff.store import Store

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from services.job_handoff.archive import inspect, pack
+from services.job_handoff.archive import inspect
+from services.job_handoff.packing import pack
 from services.job_handoff.snapshot import Limits, Member, MemberKind, check_member, find_credential
 from services.job_handoff.verdicts import RunRefusedError
 

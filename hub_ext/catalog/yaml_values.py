@@ -97,6 +97,11 @@ def compose(text: str) -> Iterator[Node]:
             yield node
 
 
+_ALIAS_BROKEN: Final = "while scanning an alias"
+_ALIAS_UNKNOWN: Final = "found undefined alias"
+"""What PyYAML says, with the alias behind it where libyaml does not say it."""
+
+
 def syntax_problem(error: yaml.YAMLError) -> Problem:
     """Say where a text stops being YAML."""
     if not isinstance(error, yaml.MarkedYAMLError):
@@ -108,7 +113,7 @@ def syntax_problem(error: yaml.YAMLError) -> Problem:
     mark = error.problem_mark or error.context_mark
     parts = [error.context, error.problem]
     remedy = "Check indentation (spaces, no tabs), and put quotes around text that holds ': ' or ' #'."
-    if "alias" in (error.problem or ""):
+    if error.context == _ALIAS_BROKEN or (error.problem or "").startswith(_ALIAS_UNKNOWN):
         remedy = "Write the anchor (&name) above its use (*name); text that begins with * needs quotes."
     return Problem(
         code=Code.YAML_SYNTAX,

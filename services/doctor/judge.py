@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import PurePath
 from typing import Final
 
 from .facts import End, Facts, Framework
@@ -149,7 +150,7 @@ def _libraries(facts: Facts) -> Verdict:
             said = f"NVIDIA_DRIVER_CAPABILITIES={capabilities}"
             return _broken(Layer.LIBRARIES, Reason.CAPABILITIES, said)
         return _broken(Layer.LIBRARIES, Reason.LIBCUDA_MISSING, cuda.error)
-    if cuda.init == 34 or "/stubs/" in cuda.library:
+    if cuda.init == 34 or PurePath(cuda.library).parent.name == "stubs":
         return _broken(Layer.LIBRARIES, Reason.LIBCUDA_STUB, cuda.library)
     return Verdict(layer=Layer.LIBRARIES, health=Health.WELL, evidence=cuda.library)
 

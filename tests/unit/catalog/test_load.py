@@ -315,6 +315,8 @@ def test_what_is_no_catalog_is_said_once_with_file_and_remedy(tmp_path: Path) ->
         ("hub: {}\nsingleuser: {}\n", "under custom.gpuWorkspaces"),
         ("custom:\n  gpuWorkspace: {}\n", "Move custom.gpuWorkspace to custom.gpuWorkspaces."),
         ("a: *b\n", "Write the anchor (&name) above its use"),
+        ("a: * b\n", "text that begins with * needs quotes"),
+        ("a: !alias!x b\n", "Check indentation"),
     ):
         file.write_text(text)
         (finding,) = examine(file).findings

@@ -104,6 +104,10 @@ CASES = {
 }
 
 
+def test_a_driver_below_a_folder_of_that_name_is_no_stub():
+    assert cause(diagnose(with_cuda(library="/data/stubs/driver/libcuda.so.1"))) is None
+
+
 @pytest.mark.parametrize(("facts", "reason"), CASES.values(), ids=CASES)
 def test_causes(facts, reason):
     found = cause(diagnose(facts))

@@ -105,7 +105,7 @@
     do {
       await new Promise((done) => setTimeout(done, 500));
       answer = await window.fetch(again.href, { headers }).catch(() => null);
-    } while (!answer || answer.url.includes("/spawn-pending/"));
+    } while (!answer || new URL(answer.url).pathname.startsWith(`${root.dataset.baseUrl}spawn-pending/`));
     window.location.assign(again.href);
   }
 

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
-from difflib import get_close_matches
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ from .errors import SelectionError, SelectionReason
 from .names import shown
 from .selection_access import Person, locked_text, offered_to, paying_teams, sees_everything
 from .selection_input import PROFILE, RESERVED, TEAM, VERSION, Request, read_options
+from .spelling import did_you_mean, meant
 
 _NAMED: Final = 12
 """Names that a refusal lists at most."""
@@ -163,10 +163,10 @@ def _default(
     """
     mine = offers(catalog, person, today=today)
     names = list(dict.fromkeys(profile.name for profile in mine))
-    meant = {IMAGE_CHOICE, *RESERVED, *(key for profile in mine for key in profile.questions)}
+    known = {IMAGE_CHOICE, *RESERVED, *(key for profile in mine for key in profile.questions)}
     for key in request.picks:
         word = _FIRST_WORD.split(key.lower(), maxsplit=1)[0]
-        if get_close_matches(word, sorted(meant), n=1, cutoff=_ALIKE):
+        if meant(word, sorted(known), alike=_ALIKE):
             raise SelectionError(
                 SelectionReason.BAD_REQUEST,
                 f"{shown(key)} does not say which workspace to start; that stands in “{PROFILE}”.",
@@ -239,11 +239,10 @@ def _picks(profile: Profile, request: Request, *, moved: bool) -> tuple[Mapping[
         return {key: pick for key, pick in picks.items() if key not in lost}, tuple(lost.values())
     for key in picks:
         if key not in profile.questions:
-            close = get_close_matches(key, (*RESERVED, *profile.questions), n=1)
-            hint = f" Did you mean {close[0]}?" if close else ""
+            hint = did_you_mean(key, (*RESERVED, *profile.questions))
             raise SelectionError(
                 SelectionReason.UNKNOWN_CHOICE,
-                f"{profile.display_name} has nothing to choose by the name {shown(key)}.{hint}",
+                f"{profile.display_name} has nothing to choose by the name {shown(key)}. {hint}".rstrip(),
                 field=key,
                 allowed=profile.questions,
             )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -17,6 +16,7 @@ from pydantic_core import ErrorDetails
 
 from ..errors import BadValueError
 from ..gpu.resources import is_accelerator
+from ..spelling import did_you_mean, known_here
 from .codes import Code
 from .model import Catalog
 from .problems import Loc, Problem, path_of
@@ -130,17 +130,11 @@ def _guess(key: str, parent: Loc, data: Any) -> str:
     free = [name for name in here if name not in written]
     if is_accelerator(key) and "gpu" in here:
         return "Write gpu: {pool: …, count: 1}; the pool says what a GPU is called."
-    if close := _same_word(key, here) or get_close_matches(key, [*free, *here], n=1, cutoff=0.7):
-        return f"Did you mean {close[0]}?"
+    if question := did_you_mean(key, [*free, *here], alike=0.7):
+        return question
     if below := [name for name in here if key in keys_at((*parent, name))]:
         return f"It belongs one level down, into {below[0]}."
-    return _level_above(key, parent) or (f"Known here: {', '.join(sorted(here))}." if here else "")
-
-
-def _same_word(key: str, known: Mapping[str, Any]) -> list[str]:
-    """Find a key that differs in capitals, dashes or underscores only."""
-    plain = key.replace("_", "").replace("-", "").lower()
-    return [name for name in known if name.lower() == plain]
+    return _level_above(key, parent) or known_here(here)
 
 
 def _level_above(key: str, parent: Loc) -> str:
@@ -197,12 +191,11 @@ def _wrong_value(details: ErrorDetails, loc: Loc, raw_text: RawText) -> Problem:
         word = context.get("tag", value)
         words = re.findall(r"'([^']+)'", expected)
         expected = ", ".join(words)
-        close = get_close_matches(str(word), words, n=1)
         return Problem(
             code=Code.BAD_VALUE,
             message=f"{_shown(word)} is not one of {expected}",
             loc=loc,
-            help=f"Did you mean {close[0]}?" if close else "",
+            help=did_you_mean(str(word), words),
         )
     if kind == "union_tag_not_found":
         key = str(context.get("discriminator", "")).strip("'")

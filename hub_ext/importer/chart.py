@@ -6,10 +6,10 @@ Pure: no clock, no network.
 """
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any, Final
 
 from ..catalog.problems import Loc, path_of
+from ..spelling import did_you_mean
 from .codes import Code, Findings
 
 KEYS: Final[Mapping[Loc, tuple[str, ...]]] = {
@@ -103,8 +103,5 @@ def check_keys_of_chart(chart: Any, root: Loc, findings: Findings) -> None:
 
 
 def _remedy(loc: Loc, known: tuple[str, ...]) -> str:
-    meant = _MEANT.get(path_of(loc))
-    close = get_close_matches(str(loc[-1]), known, n=1, cutoff=0.8)
-    return meant or (
-        f"Did you mean {close[0]}?" if close else f"Data of your own stands under custom.{loc[-1]}."
-    )
+    own = f"Data of your own stands under custom.{loc[-1]}."
+    return _MEANT.get(path_of(loc)) or did_you_mean(str(loc[-1]), known, own, alike=0.8)

@@ -4,10 +4,10 @@ Pure: no clock, no network.
 """
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any, Final
 
 from ..catalog.problems import Loc
+from ..spelling import meant
 from .codes import Code, Findings
 from .traits import TRAITS
 
@@ -26,13 +26,13 @@ def check_keys(raw: Mapping[Any, Any], known: frozenset[str], loc: Loc, findings
     for key in raw:
         if key in known:
             continue
-        close = get_close_matches(str(key), known, n=1, cutoff=0.75)
+        close = meant(str(key), sorted(known), alike=0.75)
         if key in _KNOWN_STRANGERS:
             code, message = _KNOWN_STRANGERS[key]
             if raw[key] != loc[-1]:
                 findings.add(code, (*loc, key), message)
         elif close:
-            findings.add(Code.UNKNOWN_KEY, (*loc, key), f"nothing reads {key!r}", help=f"Write {close[0]}.")
+            findings.add(Code.UNKNOWN_KEY, (*loc, key), f"nothing reads {key!r}", help=f"Write {close}.")
         elif key in TRAITS:
             findings.add(
                 Code.MISPLACED_KEY,

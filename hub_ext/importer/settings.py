@@ -7,7 +7,6 @@ Pure: no clock, no network.
 """
 
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -17,6 +16,7 @@ from ..catalog.problems import Loc
 from ..errors import BadValueError
 from ..gpu.resources import PLUS_HELP, dotted, is_accelerator
 from ..names import is_label_key, parse_image
+from ..spelling import meant
 from ..units import parse_count
 from .codes import Code, Findings
 from .quantities import millicores, spawner_cpu, spawner_memory
@@ -56,11 +56,10 @@ def read_placed(settings: Mapping[str, tuple[Loc, Any]], findings: Findings) -> 
 
 
 def _unknown(key: str, place: Loc, findings: Findings) -> None:
-    close = get_close_matches(str(key), [*TRAITS, *PLACES], n=1, cutoff=0.75)
-    meant = close[0] if close else ""
-    remedy = f"Did you mean {meant}?" if meant and meant != key else ""
-    if meant in PLACES:
-        remedy = f"{remedy} {PLACES[meant]}".strip()
+    found = meant(str(key), [*TRAITS, *PLACES], alike=0.75)
+    remedy = f"Did you mean {found}?" if found and found != key else ""
+    if found in PLACES:
+        remedy = f"{remedy} {PLACES[found]}".strip()
     findings.add(Code.UNKNOWN_SETTING, place, f"KubeSpawner has no setting {key!r}", help=remedy)
 
 

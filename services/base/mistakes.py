@@ -6,13 +6,13 @@ Pure: no clock, no network.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 from typing import Any, get_args
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from hub_ext.errors import BadValueError
+from hub_ext.spelling import did_you_mean, known_here
 
 
 def explain(kind: type[BaseModel], details: ErrorDetails) -> tuple[str, str]:
@@ -22,7 +22,8 @@ def explain(kind: type[BaseModel], details: ErrorDetails) -> tuple[str, str]:
     if isinstance(own, BadValueError):
         return own.message, own.help
     if details["type"] == "extra_forbidden":
-        return f"there is no key {key!r} here", _guess(str(key), [*keys_at(kind, parent)])
+        known = [*keys_at(kind, parent)]
+        return f"there is no key {key!r} here", did_you_mean(str(key), known, known_here(known))
     if details["type"] == "missing":
         return f"{key} is missing", ""
     text = details["msg"].removeprefix("Value error, ")
@@ -49,12 +50,3 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
         yield annotation
     for part in get_args(annotation):
         yield from _models(part)
-
-
-def _guess(key: str, known: list[str]) -> str:
-    plain = {name.lower(): name for name in known}
-    same = plain.get(key.replace("_", "").replace("-", "").lower())
-    close = [same] if same else get_close_matches(key, known, n=1)
-    if close:
-        return f"Did you mean {close[0]}?"
-    return f"Known here: {', '.join(sorted(known))}." if known else ""

@@ -6,10 +6,10 @@ Pure: no clock, no network.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import Any, Final
 
 from hub_ext.errors import Finding, Severity
+from hub_ext.spelling import did_you_mean
 
 from .picture import Picture
 from .plan import Plan
@@ -101,12 +101,11 @@ def findings(picture: Picture, summary: Summary) -> Iterator[Finding]:
 
 def find_stray(stray: Stray) -> Finding:
     """Say what was probably meant by a name that the catalog does not have."""
-    close = get_close_matches(stray.name, stray.known, n=1)
     known = f"The catalog has {', '.join(stray.known)}." if stray.known else "The catalog has none."
     return Finding(
         severity=Severity.ERROR,
         code=UNKNOWN_NAME,
         message=f"the catalog has no {stray.name!r}",
         path=stray.key,
-        help=f"Did you mean {close[0]}?" if close else known,
+        help=did_you_mean(stray.name, stray.known, known),
     )

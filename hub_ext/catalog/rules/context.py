@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from math import prod
 from typing import Any, Final
 
+from ...spelling import did_you_mean
 from ..choices import Choice
 from ..compose import combinations
 from ..expand import overlay
@@ -122,7 +122,5 @@ def _variants(profile: Profile) -> Iterator[Variant]:
 
 def suggestion(word: str, names: frozenset[str]) -> str:
     """Guess which name was meant, as a remedy."""
-    close = get_close_matches(word, sorted(names), n=1)
-    if close:
-        return f"Did you mean {close[0]}?"
-    return f"There is: {', '.join(sorted(names)[:12])}." if names else "There is none yet."
+    there = f"There is: {', '.join(sorted(names)[:12])}." if names else "There is none yet."
+    return did_you_mean(word, sorted(names), there)

@@ -11,19 +11,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from hub_ext.catalog.model import Catalog
+from hub_ext.catalog.model import Catalog, RunKind
+from hub_ext.quota.arithmetic import Resources
 from hub_ext.quota.demand import Weights
 from hub_ext.quota.policy import limits_for
 from hub_ext.quota.usage import Holding
+from hub_ext.render.pod import amounts
 from hub_ext.render.storage import UserFacts, build_volumes
 
 from . import places
 from .archive import Contents
 from .census import holding_of, without_server
 from .core import Core
-from .home import judge_home
+from .home import UNSEEN, judge_home
 from .installed import unavailable
 from .limits import LimitVerdict, judge_limits, usage_of
+from .manifest.pod import Part
 from .model import Git, HomeFolder, RunRequest, Snapshot
 from .people import Asker, server_image
 from .plan import Plan, Scene, plan_run
@@ -33,6 +36,7 @@ from .seen import record_from
 from .snapshot import check_entry
 from .store import StoreError, refusal
 from .verdicts import RefusalReason, RunRefusedError
+from .volumes import look_at_home
 
 INSTALLED_FOR: Final = 300.0
 """Seconds that what is installed is known for."""
@@ -50,7 +54,7 @@ class Judged:
     holding: Holding
     forecast: Forecast
     limit: LimitVerdict
-    home: tuple[Mapping[str, Any], Mapping[str, Any]] | None
+    home: Part | None
 
 
 class Judge:
@@ -96,7 +100,10 @@ class Judge:
                 field="team",
                 help="Book it on the same team, or begin anew.",
             )
-        home = _home(plan, catalog, asker) if isinstance(request.source, HomeFolder) else None
+        home: Part | None = None
+        if isinstance(request.source, HomeFolder):
+            home, notice = await self._home(plan, catalog, asker)
+            plan = replace(plan, notices=(*plan.notices, *filter(None, [notice])))
         holding = holding_of(record_of(plan, submitted=core.now()), weights)
         limit = await self._limit(asker, plan, catalog, weights, holding)
         queue = await core.cluster.queue(plan.queue)
@@ -189,18 +196,28 @@ class Judge:
         usage = usage_of(holdings, holding.owner)
         return judge_limits(holding.taken, usage, limits_for(catalog, plan.team))
 
-
-def _home(plan: Plan, catalog: Catalog, asker: Asker) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
-    """Give volume and mount of the home as the source; refuse where it cannot be mounted."""
-    home = plan.workspace.storage.home
-    reachable = home is not None and home.claim is not None and home.claim in catalog.jobs.claims
-    verdict = judge_home(
-        home.access_mode if home else "ReadWriteOnce", running=bool(asker.servers), reachable=reachable
-    )
-    if not verdict.mount:
-        raise RunRefusedError(RefusalReason.HOME_NOT_MOUNTABLE, verdict.text, field="source")
-    volumes, mounts = build_volumes(plan.workspace, UserFacts(name=plan.user, team=plan.team), labels={})
-    for volume, mount in zip(volumes, mounts, strict=True):
-        if volume["name"] == "workspace-home":
-            return volume, mount
-    return None
+    async def _home(self, plan: Plan, catalog: Catalog, asker: Asker) -> tuple[Part, str]:
+        """Give volume and mount of the home, and what to know of it; refuse where it cannot be mounted."""
+        home, pool = plan.workspace.storage.home, plan.workspace.pool
+        mode = home.access_mode if home else "ReadWriteOnce"
+        facts = UNSEEN
+        claim = home.claim if home is not None and home.claim in catalog.jobs.claims else None
+        if claim is not None:
+            facts = await look_at_home(
+                self._core.kube,
+                self._core.cluster,
+                claim=claim,
+                declared=mode,
+                pool=pool,
+                asked=Resources.read(amounts(plan.workspace)[0]),
+            )
+        # A Ray cluster has a head beside what does the work.
+        pods = plan.request.nodes + (plan.kind is RunKind.RAY_JOB)
+        verdict = judge_home(
+            mode, running=bool(asker.servers), reachable=claim is not None, pods=pods, facts=facts
+        )
+        if not verdict.mount:
+            raise RunRefusedError(RefusalReason.HOME_NOT_MOUNTABLE, verdict.text, field="source")
+        volumes, mounts = build_volumes(plan.workspace, UserFacts(name=plan.user, team=plan.team), labels={})
+        parts = zip(volumes, mounts, strict=True)
+        return next(part for part in parts if part[0]["name"] == "workspace-home"), verdict.text

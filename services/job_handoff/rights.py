@@ -87,6 +87,27 @@ RIGHTS = Rights(
             optional=True,
         ),
         Rule(
+            where=Where.JOBS,
+            resources=("persistentvolumeclaims",),
+            verbs=("get",),
+            why="refuses a run whose home cannot be mounted; without it, such a run is taken and hangs",
+            optional=True,
+        ),
+        Rule(
+            where=Where.CLUSTER,
+            resources=("persistentvolumes",),
+            verbs=("get",),
+            why="refuses a run whose home is in a zone without nodes for it; without it, nobody is told",
+            optional=True,
+        ),
+        Rule(
+            where=Where.CLUSTER,
+            resources=("nodes",),
+            verbs=("list",),
+            why="knows the zones of a profile's nodes, for the same",
+            optional=True,
+        ),
+        Rule(
             where=Where.WORKSPACES,
             resources=("pods",),
             verbs=("list",),

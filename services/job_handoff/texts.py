@@ -6,6 +6,7 @@ Pure: no clock, no network.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -95,9 +96,17 @@ def sentence(reason: RunReason, what: str = "", *, position: int | None = None) 
     return f"{text} {ahead}"
 
 
+_WORKSPACE: Final = re.compile(
+    r"(?:(?<=\ba )|(?<=\bone )|(?<=\bmany )|(?<=\bsmaller )|(?<=\bthe )|(?<=\bthis )|(?<=\byour ))"
+    r"workspace(?=s?(?:$|['\s]|[,;:.)](?!\w)))|\bworkspace(?=s of this priority)",
+    re.IGNORECASE,
+)
+"""As our own sentences speak of one: images, queues and claims in them may be called so too."""
+
+
 def of_run(text: str) -> str:
     """Let a sentence about the start of a workspace speak of a run."""
-    return text.replace("workspace", "run")
+    return _WORKSPACE.sub("run", text)
 
 
 def read_word(message: str) -> tuple[RunReason, str, str] | None:

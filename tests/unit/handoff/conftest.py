@@ -107,6 +107,17 @@ def plan(scene: Scene) -> Callable[..., Plan]:
     return make
 
 
+def claim_for_test(name: str, mode: str, *, volume: str = "", phase: str = "Bound") -> dict[str, Any]:
+    """Make a claim in the namespace of runs."""
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": "runs"},
+        "spec": {"accessModes": [mode], **({"volumeName": volume} if volume else {})},
+        "status": {"phase": phase, "accessModes": [mode]},
+    }
+
+
 class World:
     """The service with everything around it."""
 
@@ -114,6 +125,7 @@ class World:
         self.kube = FakeBatch(
             *queue_objects("runs", "nlp", cpu="64", memory="256Gi", nvidia__com="0"),
             *queue_objects("runs", "vision", cpu="8", memory="32Gi"),
+            claim_for_test("homes", "ReadWriteMany"),
         )
         gpu = {"name": "nvidia.com/gpu", "nominalQuota": "4"}
         queue = next(

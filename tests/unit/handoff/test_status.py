@@ -8,11 +8,15 @@ from typing import Any
 
 import pytest
 
+from hub_ext.cluster import texts as waits
 from hub_ext.cluster.pods import read_pod
+from hub_ext.cluster.waits import WaitReason
+from hub_ext.quota import texts as quota
+from hub_ext.quota.verdicts import Reason
 from services.job_handoff.ids import ANNOTATION_CANCELED, ANNOTATION_STUCK
 from services.job_handoff.reasons import RunReason
 from services.job_handoff.status import Observed, Phase, judge
-from services.job_handoff.texts import sentence
+from services.job_handoff.texts import of_run, sentence
 from services.job_handoff.workload import read_queue_state
 
 from .conftest import NOW
@@ -332,3 +336,27 @@ def test_a_new_pod_decides_over_an_old_one() -> None:
     running = judge(Observed(obj=obj(), now=NOW, workload=workload(*ADMITTED), pods=(first, second)))
     assert (running.phase, running.attempts) == (Phase.RUNNING, 2)
     assert NOW - (running.started or NOW) == timedelta(minutes=10)
+
+
+SAID = (
+    Reason.LIMITS_REQUIRED,
+    Reason.MISSING_OBJECT,
+    Reason.QUOTA_ABSENT,
+    Reason.QUOTA_CONFLICT,
+    Reason.LIMIT_RANGE,
+)
+
+
+@pytest.mark.parametrize(
+    "name", ["r.io/workspace/x:1", "workspace-home", "the/workspace", "a.workspace", "workspace"]
+)
+def test_names_stay_as_they_are_where_sentences_speak_of_runs(name: str) -> None:
+    for what in (f" {name}", f" ({name})", f": {name}", f': secret "{name}"'):
+        for text in (
+            *(waits.sentence(one, what) for one in WaitReason),
+            *(quota.refused(one, what) for one in SAID),
+        ):
+            run = of_run(text.replace(name, "NAME"))
+            assert "workspace" not in run.lower()
+            assert of_run(text) == run.replace("NAME", name)
+    assert of_run("No quota covers workspaces of this priority.") == "No quota covers runs of this priority."

@@ -97,8 +97,8 @@ def sentence(reason: RunReason, what: str = "", *, position: int | None = None) 
 
 
 _WORKSPACE: Final = re.compile(
-    r"(?:(?<=\ba )|(?<=\bone )|(?<=\bmany )|(?<=\bsmaller )|(?<=\bthe )|(?<=\bthis )|(?<=\byour ))"
-    r"workspace(?=s?(?:$|['\s]|[,;:.)](?!\w)))|\bworkspace(?=s of this priority)",
+    r"(?P<one>\b(?:a|one|many|running|smaller|the|this|your) |\b(?=workspaces of this priority))"
+    r"workspace(?=s?(?:$|['\s]|[,;:.)](?!\w)))",
     re.IGNORECASE,
 )
 """As our own sentences speak of one: images, queues and claims in them may be called so too."""
@@ -106,7 +106,7 @@ _WORKSPACE: Final = re.compile(
 
 def of_run(text: str) -> str:
     """Let a sentence about the start of a workspace speak of a run."""
-    return _WORKSPACE.sub("run", text)
+    return _WORKSPACE.sub(r"\g<one>run", text)
 
 
 def read_word(message: str) -> tuple[RunReason, str, str] | None:

@@ -347,16 +347,13 @@ SAID = (
 )
 
 
-@pytest.mark.parametrize(
-    "name", ["r.io/workspace/x:1", "workspace-home", "the/workspace", "a.workspace", "workspace"]
-)
-def test_names_stay_as_they_are_where_sentences_speak_of_runs(name: str) -> None:
-    for what in (f" {name}", f" ({name})", f": {name}", f': secret "{name}"'):
-        for text in (
-            *(waits.sentence(one, what) for one in WaitReason),
-            *(quota.refused(one, what) for one in SAID),
-        ):
-            run = of_run(text.replace(name, "NAME"))
-            assert "workspace" not in run.lower()
-            assert of_run(text) == run.replace("NAME", name)
+@pytest.mark.parametrize("form", [" {}", " ({})", ": {}", ': secret "{}"'])
+def test_names_stay_as_they_are_where_sentences_speak_of_runs(form: str) -> None:
+    for name in ("r.io/workspace/x:1", "workspace-home", "the/workspace", "a.workspace", "workspace"):
+        what, plain = form.format(name), form.format("NAME")
+        told = [(waits.sentence(one, what), waits.sentence(one, plain)) for one in WaitReason]
+        told += [(quota.refused(one, what), quota.refused(one, plain)) for one in SAID]
+        for text, other in told:
+            assert "workspace" not in of_run(other).lower()
+            assert of_run(text) == of_run(other).replace("NAME", name)
     assert of_run("No quota covers workspaces of this priority.") == "No quota covers runs of this priority."

@@ -22,15 +22,18 @@ from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
 
 from hub_ext.catalog.load import load_catalog
+from hub_ext.errors import BadValueError
 from hub_ext.render.documents import thaw
 from hub_ext.render.kueue import render_kueue
 from hub_ext.rights import Where
+from services.job_handoff.cron import read_cron
 from services.job_handoff.manifest.build import build_run
 from services.job_handoff.manifest.place import build_place
 from services.job_handoff.manifest.site import Site
 from services.job_handoff.model import read_request
 from services.job_handoff.plan import Scene, plan_run
 from services.job_handoff.rights import RIGHTS
+from services.job_handoff.schedules import zone_of
 from services.job_handoff.settings import HandoffSettings
 from services.kube import InvalidError, Kube, api_path
 from tests.devcluster import build
@@ -41,6 +44,7 @@ from tests.devcluster.waiting import until_met
 from tests.fakes.hub import FakeHub
 from tests.unit.handoff.conftest import ADA, CATALOG, DIGEST, NOW, SOURCE, TODAY, body
 
+GOLDEN = Path(__file__).parents[1] / "golden/handoff"
 USERS = 50
 RUNS = int(os.environ.get("HANDOFF_RUNS", "100"))
 """Set it to 1000 for the load that the service is built for."""
@@ -135,19 +139,33 @@ def dropped(whole: Any, part: Any, place: str = "") -> list[str]:
     return []
 
 
-@pytest.mark.usefixtures("schemas")
-async def test_a_schedule_that_is_none_is_refused_by_the_api_server(
-    kube: Kube, namespace: str, tmp_path: Path
-) -> None:
-    settings = HandoffSettings.model_validate(settings_of(namespace, tmp_path))
-    catalog = load_catalog(CATALOG)
-    scene = Scene(catalog=catalog, settings=settings, person=ADA, today=TODAY)
-    site = Site(settings=settings, runner_map="runner", token="t", submitted=NOW)
-    for schedule in ({"cron": "61 * * * *"}, {"cron": "0 6 * * *", "timeZone": "Middle/Earth"}):
-        plan = plan_run(scene, read_request(body(schedule=schedule)), run="run-abcdefghijklmnop")
-        path = api_path("batch/v1", "cronjobs", namespace=namespace)
-        with pytest.raises(InvalidError):
-            await kube.create(path, build_run(catalog, plan, site), dry_run=True)
+def is_schedule(cron: str, zone: str) -> bool:
+    try:
+        read_cron(cron)
+        zone_of(zone)
+    except BadValueError:
+        return False
+    return True
+
+
+async def test_what_is_a_schedule_here_is_one_to_the_api_server(kube: Kube, namespace: str) -> None:
+    """The rules are written anew in `cron`: what only one of the two took would start unsaid, or never."""
+    lines = {one["cron"] for one in json.loads((GOLDEN / "cron.json").read_text(encoding="utf-8"))}
+    asked = [(cron, "Etc/UTC") for cron in sorted(lines)]
+    asked += [
+        ("0 6 * * *", zone) for zone in ("Europe/Berlin", "Middle/Earth", "Local", "europe", "Europe", "UTC")
+    ]
+    container = {"name": "main", "image": "registry.example.com/none"}
+    template = {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}}
+    for cron, zone in asked:
+        spec = {"schedule": cron, "timeZone": zone, "jobTemplate": template}
+        obj = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "c"}, "spec": spec}
+        try:
+            await kube.create(api_path("batch/v1", "cronjobs", namespace=namespace), obj, dry_run=True)
+            taken = True
+        except InvalidError:
+            taken = False
+        assert is_schedule(cron, zone) is taken, (cron, zone)
 
 
 # Nothing lost, nothing doubled

@@ -16,7 +16,8 @@ from typing import Any
 
 from .client import Service
 from .common import DISK, EVERY, GIVE_UP, LOG, PATIENCE, WORK, RunError, leave_word, read_end, say
-from .program import Program, command_of, judge, kernels, memory_kills
+from .ending import judge
+from .program import Program, command_of, kernels, memory_kills
 from .sending import Sender, restore
 from .source import fetch
 
@@ -41,7 +42,13 @@ def run(spec: dict[str, Any], service: Service) -> int:
     sender.round(patience)
     sender.results(patience)
     tail = _tail()
-    reason, code = judge(status, tail, ending=program.ending, kills=(memory_kills() or 0) - before)
+    reason, code = judge(
+        status,
+        tail,
+        ending=program.ending,
+        kills=(memory_kills() or 0) - before,
+        notebook=spec["entry"]["type"] == "notebook",
+    )
     message = tail[-1000:].decode(errors="replace")
     if reason == "kernel-missing":
         message = f"kernels of the image: {', '.join(kernels()) or 'none'}"

@@ -1,4 +1,4 @@
-"""The user's program: its command line, its processes, and why it ended.
+"""The user's program: its command line and its processes.
 
 Shell: starts processes.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -16,21 +15,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from .common import GIVE_UP, LOG, NOTEBOOK, NOTICE, TOLD_NOTEBOOK, RunError
+from .common import LOG, NOTEBOOK, NOTICE, TOLD_NOTEBOOK, RunError
 
-TOLD = (
-    (
-        re.compile(
-            rb"CUDA out of memory|torch\.(?:cuda\.)?OutOfMemoryError|CUDA_ERROR_OUT_OF_MEMORY|"
-            rb"RESOURCE_EXHAUSTED|CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED"
-        ),
-        "gpu-out-of-memory",
-        1,
-    ),
-    (re.compile(rb"NoSuchKernel|No such kernel named"), "kernel-missing", GIVE_UP),
-    (re.compile(rb"No module named '?papermill'?"), "papermill-missing", GIVE_UP),
-)
-"""What a program says before it ends, the reason that is in it, and the exit status of the pod."""
 EXECUTE = """import json, logging, sys
 import papermill
 logging.basicConfig(level="INFO", format="%(message)s")
@@ -164,20 +150,6 @@ def memory_kills() -> int | None:
             if word == "oom_kill":
                 return int(number)
     return None
-
-
-def judge(status: int, log: bytes, *, ending: bool, kills: int) -> tuple[str, int]:
-    """Say why a program ended: a reason of `status.RunReason`, and the exit status of the pod."""
-    if status == 0:
-        return "succeeded", 0
-    if kills or (status == -signal.SIGKILL and not ending):
-        return "out-of-memory", 137
-    if ending:
-        return "ended-by-cluster", 143
-    for pattern, reason, code in TOLD:
-        if pattern.search(log):
-            return reason, code
-    return "program-failed", status if 0 < status < 128 else 1
 
 
 def kernels() -> list[str]:

@@ -15,13 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 
 from tests.demo.hub import PROXY_ID, check_listener
+from tests.demo.services import SERVICES
 from tests.demo.users import USERS
 from tests.devcluster.client import ROOT
 from tests.devcluster.cluster import Cluster
 from tests.devcluster.errors import HostError
+from tests.devcluster.sweep import marked
 from tests.devcluster.waiting import PATIENCE_SECONDS, until
 from tests.nodes import traces
 
@@ -63,6 +66,14 @@ def demo() -> Iterator[Demo]:
             process.kill()
 
 
+def services_of(cluster: Cluster) -> set[str]:
+    """Which services run that the cluster's end would end: by whatever means, they know whose they are."""
+    own = marked(cluster.state_dir)
+    commands = [one.info["cmdline"] or [] for one in psutil.process_iter(["cmdline"]) if one.pid in own]
+    modules = {word for command in commands for word in command if word.startswith("services.")}
+    return {module.removeprefix("services.").replace("_", "-") for module in modules}
+
+
 def until_gone(known: traces.Known) -> None:
     ended = time.time()
 
@@ -81,6 +92,7 @@ def test_says_what_to_open_and_leaves_nothing(number: signal.Signals) -> None:
         assert "Sign in" in page.text
         known = traces.know(running.cluster)
         assert traces.traces(known)
+        assert services_of(running.cluster) >= set(SERVICES)
 
         running.process.send_signal(number)
         code = running.process.wait(PATIENCE_SECONDS)

@@ -106,7 +106,7 @@ def running_hub(
         check_listener(folder, int(url.rpartition(":")[2]))
         yield hub
     finally:
-        process.stop(timeout=15)
+        process.stop(timeout=60)
 
 
 def _account() -> dict[str, Any]:

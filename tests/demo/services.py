@@ -19,6 +19,7 @@ from hub_ext.render.rights import Places, build_rights
 from tests.devcluster.addons.registry import Registry
 from tests.devcluster.build import ensure_image
 from tests.devcluster.cluster import Cluster
+from tests.devcluster.processes import MARK
 
 NAMESPACE = "workspaces"
 PULLS = "gpu-workspaces-prepuller"
@@ -90,7 +91,11 @@ def _entry(cluster: Cluster, folder: Path, name: str, settings: Mapping[str, Any
         "name": name,
         "url": url_of(cluster, name),
         "settings": settings,
-        "environment": {"KUBECONFIG": str(write_kubeconfig(cluster, folder, name))},
+        # A hub hands its services none of its own environment, and a killed one leaves them running.
+        "environment": {
+            "KUBECONFIG": str(write_kubeconfig(cluster, folder, name)),
+            MARK: str(cluster.state_dir),
+        },
     }
 
 

@@ -20,6 +20,17 @@ FIELD_MANAGER = "devcluster"
 NOT_FOUND = "NotFound"
 TOO_EARLY = (NOT_FOUND, "accessor error: <nil>")
 """What kubectl gives up waiting with when the object, or its status, is not there yet."""
+UNHEARD = (
+    "TLS handshake timeout",
+    "client connection lost",
+    "unexpected EOF",
+    "context deadline exceeded",
+    "etcdserver: request timed out",
+    "etcdserver: leader changed",
+)
+"""What it says when the API server, or who that one asks, was too busy to answer."""
+REPEATABLE = frozenset({"apply", "get"})
+"""Verbs that may be sent again, whatever became of the first time."""
 
 
 class KubeCluster:
@@ -36,9 +47,20 @@ class KubeCluster:
         """Raise if it is of no use to wait for anything, because the cluster is broken."""
 
     def kubectl(self, *args: str | Path, input: str | None = None, timeout: float = PATIENCE_SECONDS) -> str:  # noqa: A002
-        """Run kubectl as administrator and return what it printed; raises `CommandFailedError`."""
+        """Run kubectl as administrator and return what it printed; raises `CommandFailedError`.
+
+        What was not heard on a busy machine is said again, where that does no harm.
+        """
         command = self._command(*args)
-        return execute(command, env=self._env, input=input, timeout=timeout, shown=["kubectl", *args])
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                return execute(command, env=self._env, input=input, timeout=timeout, shown=["kubectl", *args])
+            except CommandFailedError as error:
+                heard = args[0] not in REPEATABLE or not any(words in error.output for words in UNHEARD)
+                if heard or time.monotonic() >= deadline:
+                    raise
+            time.sleep(POLL_SECONDS)
 
     def get(self, path: str) -> Any:
         """GET an API path, such as `/api/v1/nodes/gpu-1`; raises `ApiError`."""
@@ -90,7 +112,8 @@ class KubeCluster:
             code, output = self._watched("wait", resource, f"--for={condition}", f"--timeout={left}s", *where)
             if code == 0:
                 return
-            if time.monotonic() >= deadline or not any(words in output for words in TOO_EARLY):
+            passing = any(words in output for words in (*TOO_EARLY, *UNHEARD))
+            if time.monotonic() >= deadline or not passing:
                 raise NotReadyError(f"{resource} to be {condition}", timeout, output.strip())
 
     def delete_namespaces(self, names: Iterable[str], *, timeout: float = PATIENCE_SECONDS) -> None:

@@ -40,6 +40,7 @@ from tests.devcluster import build
 from tests.devcluster.addons.controllers import kind_of, name_of, split
 from tests.devcluster.kube import KubeCluster
 from tests.devcluster.ports import free_port
+from tests.devcluster.rules import until_served
 from tests.devcluster.waiting import until_met
 from tests.fakes.hub import FakeHub
 from tests.unit.handoff.conftest import ADA, CATALOG, DIGEST, NOW, SOURCE, TODAY, body
@@ -78,8 +79,7 @@ def schemas(cluster: KubeCluster) -> Iterator[None]:
     flags = ("--server-side", "--force-conflicts", "--validate=ignore", "--filename=-")
     cluster.kubectl("apply", *flags, input="\n---\n".join(plain))
     names = [name_of(text) for text in texts]
-    for name in names:
-        cluster.wait_for(f"crd/{name}", "condition=Established")
+    until_served(cluster, names)
     yield
     others = [name for name in names if not name.endswith("kueue.x-k8s.io")]
     cluster.kubectl("delete", "crd", "--wait=false", *others)

@@ -14,6 +14,7 @@ from hub_ext.render.documents import thaw
 from hub_ext.render.kueue import render_kueue
 from tests.devcluster import build
 from tests.devcluster.kube import KubeCluster
+from tests.devcluster.rules import until_served
 
 CATALOG = Path(__file__).parents[1] / "golden" / "catalog.yaml"
 GROUP = "kueue.x-k8s.io"
@@ -28,8 +29,7 @@ def schemas(cluster: KubeCluster) -> Iterator[None]:
         crd["spec"].pop("conversion", None)
     cluster.apply(*crds)
     names = [crd["metadata"]["name"] for crd in crds]
-    for name in names:
-        cluster.wait_for(f"crd/{name}", "condition=Established")
+    until_served(cluster, names)
     yield
     # Without waiting: the API server at times takes minutes to see that the last object of a kind is gone.
     cluster.kubectl("delete", "crd", "--wait=false", *names)

@@ -1,4 +1,4 @@
-"""Rules of admission, which the API server reads a moment after they were made.
+"""Rules and kinds, which the API server knows a moment after they were made.
 
 Shell: asks the API server.
 """
@@ -6,7 +6,7 @@ Shell: asks the API server.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from .errors import CommandFailedError
@@ -63,6 +63,20 @@ def enforce(cluster: KubeCluster, namespace: str, level: str = "restricted") -> 
 def until_admitted(cluster: KubeCluster, namespace: str) -> None:
     """Wait until a careful pod is taken again: rules that are gone have their effect a moment longer."""
     _until_told(cluster, build_careful(namespace), '"uid": ')
+
+
+def until_served(cluster: KubeCluster, names: Iterable[str]) -> None:
+    """Wait until kinds that were just made can be spoken of; names as in `jobs.batch`."""
+    wanted = set(names)
+
+    def missing() -> str | None:
+        try:
+            told = cluster.kubectl("api-resources", "--cached=false", "--output=name")
+        except CommandFailedError as error:  # of servers beside, which it asks too; the rest it has told
+            told = error.output
+        return ", ".join(sorted(wanted.difference(told.split()))) or None
+
+    until(missing, what="new kinds to be served", check=cluster.check)
 
 
 def _until_told(cluster: KubeCluster, pod: Mapping[str, Any], sign: str) -> None:

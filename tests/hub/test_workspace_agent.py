@@ -228,8 +228,9 @@ async def test_short_commands_of_a_loop_count_for_their_terminal(workspace: Work
 
 
 async def test_nothing_is_reported_as_nothing(workspace: Workspace) -> None:
-    report = await workspace.report(lambda report: not report.kernels and not report.terminals)
-    assert report.complete
+    report = await workspace.report(
+        lambda report: report.complete and not report.kernels and not report.terminals
+    )
     assert report.documents is None
     assert report.self_test.attribution in {Attribution.NO_LIBRARY, Attribution.NO_GPU}
     own = workspace.notebook.process.pid

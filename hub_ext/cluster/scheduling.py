@@ -87,7 +87,7 @@ def obstacles(message: str) -> tuple[Obstacle, ...]:
 
     Only the first sentence is about nodes; since 1.34 more than one may follow.
     """
-    body = re.sub(r"^.*?nodes? (?:are|is) available: ", "", message, count=1).partition(". ")[0]
+    body = re.sub(r"^.*?nodes?(?: are| is)? available: ", "", message, count=1).partition(". ")[0]
     found = []
     for part in re.split(r", (?=\d+ )", body.strip().rstrip(".")):
         match = re.match(r"(?P<nodes>\d+) (?P<words>.+)", part.strip())

@@ -346,6 +346,7 @@ def test_labels_of_the_hub_and_of_the_pool_that_no_node_has_together_are_named()
         ("0/2 nodes are available: 2 node(s) were unschedulable.", "closed for maintenance"),
         ("0/2 nodes are available: 2 node(s) did something new.", "none takes it at the moment"),
         (f"0/1 nodes are available: 1 Insufficient {GPU}.", "too few GPUs on 1 node."),
+        (f"0/4 nodes available: 4 Insufficient {GPU}", "too few GPUs on 4 nodes."),
         (
             (
                 "0/3 nodes are available: 1 Insufficient cpu, 1 Insufficient ephemeral-storage, "

@@ -16,6 +16,7 @@ NEEDS = {
     "pool_nodes": "nodes of the catalog's pools",
     "values": "the values",
     "metrics": "the metrics (`--prometheus`)",
+    "pods_on_gpus": "a running pod with a GPU",
     "trials": "answers to a dry run (a live cluster and the right to create pods)",
     "hub": "a running hub (`--hub`)",
     "hub_spawner": "a running hub, with the scope `read:hub`",

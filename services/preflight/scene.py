@@ -136,6 +136,12 @@ class Scene:
         return found or (None if self.pools else ())
 
     @property
+    def pods_on_gpus(self) -> tuple[str, ...] | None:
+        """Running pods that hold GPUs of NVIDIA; None if there are none to judge by."""
+        running = (pod for pod in self.objects.of("Pod") if pod.get("status", {}).get("phase") == "Running")
+        return tuple(pod["metadata"]["name"] for pod in running if _holds_gpus(pod)) or None
+
+    @property
     def pools(self) -> Mapping[str, Pool]:
         return self.catalog.pools if self.catalog else {}
 
@@ -168,6 +174,13 @@ class Scene:
         for step in path.split("."):
             found = found.get(step) if isinstance(found, Mapping) else None
         return found
+
+
+def _holds_gpus(pod: Mapping[str, Any]) -> bool:
+    limits = (one.get("resources", {}).get("limits") or {} for one in pod["spec"].get("containers") or ())
+    return any(
+        name.startswith("nvidia.com/") and str(n) != "0" for each in limits for name, n in each.items()
+    )
 
 
 def _workspaces(catalog: Catalog) -> Iterator[Workspace]:

@@ -55,6 +55,7 @@ def fields(scene: Scene) -> Iterator[Problem]:
 
 
 def pod_labels(scene: Scene) -> Iterator[Problem]:
+    """The exporter names the pod that holds a card, and so nobody while all cards are free."""
     if scene.metrics and scene.metrics.fields and not scene.metrics.pod_label:
         yield Problem(
             message="metrics of GPUs do not say which pod uses a card",
@@ -71,5 +72,5 @@ CHECKS = (
         run=exporter_runs,
     ),
     Check(code="exporter-fields", title="Prometheus has what is needed", needs=("metrics",), run=fields),
-    Check(code="exporter-pods", title="Metrics name pods", needs=("metrics",), run=pod_labels),
+    Check(code="exporter-pods", title="Metrics name pods", needs=("metrics", "pods_on_gpus"), run=pod_labels),
 )

@@ -155,7 +155,15 @@ PRODUCT, SHARING = "nvidia.com/gpu.product", "nvidia.com/gpu.sharing-strategy"
 
 GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 
+
+def on_gpu(phase: str = "Running", **limits: str) -> dict[str, Any]:
+    """Somebody's pod that asks for GPUs."""
+    containers = [{"name": "main", "resources": {"limits": limits}}, {"name": "bare"}]
+    return thing("Pod", "training", "elsewhere", spec={"containers": containers}, status={"phase": phase})
+
+
 OBJECTS: dict[str, list[dict[str, Any]]] = {kind: [] for kind in KINDS} | {
+    "Pod": [on_gpu(**{"nvidia.com/mig-1g.18gb": "1"})],
     "Node": [
         node("h200-1", {"nvidia.com/gpu": "2"}, taints=[GPU_TAINT], pool="h200", **{PRODUCT: "NVIDIA-H200"}),
         node(

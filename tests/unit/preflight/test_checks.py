@@ -22,6 +22,7 @@ from tests.unit.preflight.scenes import (
     VALUES,
     bound,
     node,
+    on_gpu,
     policy,
     scene,
     thing,
@@ -58,7 +59,7 @@ def test_what_was_not_looked_at_is_not_passed(check):
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.code)
 def test_an_empty_cluster_and_empty_values_are_no_crash(check):
     result = judge(check, scene(objects={kind: [] for kind in OBJECTS}, values={}))
-    assert result.missing == tuple(need for need in check.needs if need == "pool_nodes")
+    assert result.missing == tuple(need for need in check.needs if need in {"pool_nodes", "pods_on_gpus"})
 
 
 @pytest.mark.parametrize(
@@ -635,6 +636,22 @@ def test_rights_are_wanted_where_runs_are():
     (found,) = judge(BY_CODE["rights"], one).observations
     assert found.message == "prepuller may not get pods in gpu-workspaces-runs"
     assert "gpu-workspaces manifests" in found.help
+
+
+@pytest.mark.parametrize(
+    "pods",
+    [
+        [],
+        None,
+        [on_gpu("Succeeded", **{"nvidia.com/gpu": "1"})],
+        [on_gpu(cpu="1", **{"nvidia.com/gpu": "0"})],
+    ],
+    ids=["none", "unseen", "ended", "without"],
+)
+def test_whether_metrics_name_pods_is_seen_only_while_one_holds_a_card(pods):
+    nameless = Metrics(fields=frozenset({"DCGM_FI_PROF_GR_ENGINE_ACTIVE"}), pod_label="")
+    result = judge(BY_CODE["exporter-pods"], scene(metrics=nameless, objects={"Pod": pods}))
+    assert (result.outcome, result.missing) == (Outcome.NOT_CHECKED, ("pods_on_gpus",))
 
 
 @pytest.mark.parametrize(("code", "kind"), [("policy-metadata", "NetworkPolicy"), ("host-access", "Pod")])

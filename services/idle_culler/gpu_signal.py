@@ -29,11 +29,9 @@ def gpu_signal(facts: Facts, thresholds: Thresholds) -> Signal:
         return Signal(source=Source.GPU, value=Value.UNKNOWN, reason=Reason.NO_POD)
     if readings is None or is_old(readings.at, facts.at, thresholds.stale_after):
         return Signal(source=Source.GPU, value=Value.UNKNOWN, reason=Reason.NO_METRICS)
-    asked = sum(facts.pod.devices.values())
-    judged = [judge_gpu(one, thresholds) for one in readings.gpus]
-    # Several shares may be of one card; whole cards and slices each have a row of their own.
-    least = 1 if gpu_kind(facts.pod) is GpuKind.SHARED else asked
-    value, reason = _all(readings, judged, least)
+    asked, kind = sum(facts.pod.devices.values()), gpu_kind(facts.pod)
+    judged = [judge_gpu(one, thresholds, of_slices=kind is GpuKind.MIG) for one in readings.gpus]
+    value, reason = _all(readings, judged, _cards(facts, asked) if kind is GpuKind.SHARED else asked)
     total = max(asked, len(judged))
     number = sum(one is value for one, _ in judged) if judged else 0
     since = window_start(facts, readings.at, readings.window_seconds) if value is Value.IDLE else None
@@ -45,6 +43,12 @@ def gpu_signal(facts: Facts, thresholds: Thresholds) -> Signal:
         since=since,
         subject=f"{number} of {total}" if total > 1 else "",
     )
+
+
+def _cards(facts: Facts, shares: int) -> int:
+    """Say of how many cards some shares are: several may be of one, and only the workspace sees which."""
+    seen = len(facts.agent.gpu_use) if facts.agent else 0
+    return min(seen, shares) if seen else shares
 
 
 def _all(readings: GpuFacts, judged: list[Judged], least: int) -> Judged:
@@ -60,13 +64,18 @@ def _all(readings: GpuFacts, judged: list[Judged], least: int) -> Judged:
     return Value.IDLE, Reason.GPU_QUIET
 
 
-def judge_gpu(reading: GpuReading, thresholds: Thresholds) -> Judged:
+def judge_gpu(reading: GpuReading, thresholds: Thresholds, *, of_slices: bool = False) -> Judged:
     """Judge one card or slice.
 
     The largest value of the window decides, not the mean: one burst in half an hour is work.
+
+    Parameters
+    ----------
+    of_slices
+        The pod holds slices, whether or not the reading says of which.
     """
     meters = [] if reading.shared or reading.engine is None else [reading.engine]
-    if reading.utilization is not None and not reading.slice:
+    if reading.utilization is not None and not (reading.slice or of_slices):
         meters.append(reading.utilization)
     reason = _doubt(reading, meters, thresholds)
     if reason in _EVEN_IF_BUSY or (reason and max(meters) < thresholds.gpu):
@@ -87,7 +96,7 @@ def _doubt(reading: GpuReading, meters: list[float], thresholds: Thresholds) -> 
         return Reason.NO_GPU_READINGS
     if min(meters) < thresholds.gpu and max(meters) > CONTRADICTION:
         return Reason.METERS_DISAGREE
-    if reading.age_seconds is None or reading.age_seconds > thresholds.stale_after.total_seconds():
+    if reading.age_seconds is None or abs(reading.age_seconds) > thresholds.stale_after.total_seconds():
         return Reason.GPU_STALE
     if reading.coverage is None or reading.coverage < thresholds.coverage:
         return Reason.GPU_GAPS

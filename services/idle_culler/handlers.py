@@ -5,7 +5,6 @@ Shell: speaks HTTP.
 
 from __future__ import annotations
 
-import asyncio
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -16,6 +15,7 @@ from hub_ext.protocol import MAX_BODY, Act, Answer, Keep, Report, Saved, Stop
 from hub_ext.protocol import Limit as LimitWord
 
 from ..base import ANYONE, Api, Page
+from ..turns import in_turns
 from .answers import build_answer, unseen
 from .callers import Callers
 from .limits import GpuKind, gpu_kind
@@ -168,11 +168,9 @@ class ListServers(_Call):
         else:
             keys = list(culler.book.keys_of(self.user))
         answers = []
-        for number, (user, server) in enumerate(sorted(keys)):
+        async for user, server in in_turns(sorted(keys)):
             answer = self.answer_about((user, server)).model_dump(mode="json")
             answers.append({"user": user, "server": server, **answer})
-            if number % ROWS == ROWS - 1:
-                await asyncio.sleep(0)  # reports are answered meanwhile
         self.finish({"servers": answers, "blocked": culler.gate.reason})
 
 

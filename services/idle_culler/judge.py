@@ -24,7 +24,7 @@ from .policy import Thresholds
 from .reasons import Reason
 from .signal import Value
 from .signals import read_signals
-from .track import Track, advance, set_right, wait_for_warning
+from .track import Track, advance, set_right, unsay, wait_for_warning, warn
 from .verdict import Action, Pace, Scene, Verdict
 
 Judged = tuple[Verdict, Track]
@@ -44,7 +44,15 @@ def judge(
         track = Track(user=facts.user, server=facts.server, started=facts.hub.started)
     track = set_right(track, now)
     if track.pretended and pace.acts:
-        track = replace(track, pretended=False, idle_warned=0, session_warned=(), saving=None)
+        track = replace(
+            track,
+            pretended=False,
+            idle_warned=0,
+            idle_promise=None,
+            session_warned=(),
+            session_promise=None,
+            saving=None,
+        )
     signals = read_signals(facts, limits, thresholds)
     capped = limits.agent_cap is not None and track.disputed_seconds >= limits.agent_cap
     state = combine(signals, limits, capped=capped)
@@ -70,13 +78,12 @@ def _by_limits(scene: Scene, track: Track) -> Judged:
 
 
 def _session_left(scene: Scene, track: Track) -> float | None:
-    """Give the seconds until the session's end: never less than what its warnings have promised."""
+    """Give the seconds until the session's end: never less than its last warning has promised."""
     limit, started = scene.limits.session, scene.facts.hub.started
     if limit is None or started is None:
         return None
     left = limit + track.extra_seconds - (scene.now - started).total_seconds()
-    promises = zip(scene.limits.warnings(limit), track.session_warned, strict=False)
-    return max([left, *(lead - (scene.now - given).total_seconds() for lead, given in promises)])
+    return max(left, track.session_promise.left(scene.now)) if track.session_promise else left
 
 
 def _idle_left(scene: Scene, track: Track) -> tuple[float | None, Track]:
@@ -88,18 +95,22 @@ def _idle_left(scene: Scene, track: Track) -> tuple[float | None, Track]:
     if track.idle_warned < len(warnings):
         track = wait_for_warning(track, limit=limit, left=warnings[track.idle_warned])
     kept = (track.keep_until - scene.now).total_seconds() if track.keep_until else 0.0
-    return max(limit - track.idle_seconds, kept), track
+    promised = track.idle_promise.left(scene.now) if track.idle_promise else 0.0
+    return max(limit - track.idle_seconds, kept, promised), track
 
 
 def _follow(scene: Scene, track: Track, limit: Limit, left: float) -> Judged:
     span = scene.limits.idle if limit is Limit.IDLE else scene.limits.session
     warnings = scene.limits.warnings(span or 0.0)
+    due = sum(left <= lead for lead in warnings)
+    track = unsay(track, limit, due=due)
     given = track.idle_warned if limit is Limit.IDLE else len(track.session_warned)
     action = Action.KEEP
-    if sum(left <= lead for lead in warnings) > given and scene.pace.announces:
+    if due > given and scene.pace.announces:
         # What is overdue is warned of one stage at a time, each with the time that it promises.
-        track, action = _announced(scene, track, limit), Action.WARN
-        left, given = max(left, warnings[given]), given + 1
+        left, given, action = max(left, warnings[given]), given + 1, Action.WARN
+        track = replace(track, pretended=track.pretended or not scene.pace.acts)
+        track = warn(track, limit, scene.now, left=left)
         verdict = _on_the_way(scene, track, limit, stage=given, action=action)
     elif left <= 0 and given >= len(warnings):
         reason = Reason.SESSION_END if limit is Limit.SESSION else scene.state.reason
@@ -113,13 +124,6 @@ def _follow(scene: Scene, track: Track, limit: Limit, left: float) -> Judged:
         seconds_left=max(0.0, left),
         stage=given,
     ), track
-
-
-def _announced(scene: Scene, track: Track, limit: Limit) -> Track:
-    track = replace(track, pretended=track.pretended or not scene.pace.acts)
-    if limit is Limit.IDLE:
-        return replace(track, idle_warned=track.idle_warned + 1)
-    return replace(track, session_warned=(*track.session_warned, scene.now))
 
 
 def _on_the_way(scene: Scene, track: Track, limit: Limit, *, stage: int, action: Action) -> Verdict:

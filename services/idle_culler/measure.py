@@ -6,14 +6,21 @@ Shell: asks Prometheus.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 
-from ..prometheus import Prometheus, quoted_any
+from hub_ext.errors import PrometheusError
+
+from ..prometheus import Prometheus, Sample, quoted_any
 from .facts import CpuFacts, GpuFacts
 from .queries import build_queries
 from .readings import Answers, Place, read_cores, read_gpus
+from .signal import is_old
+
+LAG: Final = timedelta(minutes=2)
+"""How far the moment that an answer is of may be from now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +57,7 @@ class Meter:
         largest, samples, age = await asyncio.gather(
             ask(queries.largest), ask(queries.samples), ask(queries.age)
         )
+        _check_moment(at, largest, samples, age)
         answers = Answers(
             at=at,
             window_seconds=self._window,
@@ -64,4 +72,15 @@ class Meter:
         """Ask about the processors of all pods."""
         ask, queries = self._prometheus.query, self._queries
         cores, parts = await asyncio.gather(ask(queries.cores), ask(queries.cores_samples))
+        _check_moment(at, cores, parts)
         return await asyncio.to_thread(read_cores, cores, parts, at=at, window_seconds=self._window)
+
+
+def _check_moment(now: datetime, *answers: Sequence[Sample]) -> None:
+    """Refuse answers that are of another moment: the ages in them are of then, too."""
+    for rows in answers:
+        if rows and is_old(rows[0].time, now, LAG):
+            raise PrometheusError(
+                f"an answer is of {rows[0].time:%d %B, %H:%M:%S} UTC, and by the clock here it is "
+                f"{now:%d %B, %H:%M:%S}: it was kept by something in between, or one of the clocks is wrong"
+            )

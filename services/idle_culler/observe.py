@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -25,6 +26,7 @@ from hub_ext.names import (
     LABEL_PROFILE_VERSION,
     LABEL_TEAM,
 )
+from hub_ext.quota.arithmetic import FINISHED_PHASES
 from hub_ext.quota.demand import COMPONENT_LABEL, SINGLEUSER
 
 from ..hub import Hub, Server, State, User
@@ -167,11 +169,10 @@ class Observer:
     async def _pods(self) -> dict[Key, PodFacts] | None:
         if self._kube is None:
             return None
-        found: dict[Key, PodFacts] = {}
+        items: list[Object] = []
         for namespace in self._namespaces:
-            items = await self._kube.list(api_path("v1", "pods", namespace=namespace), labelSelector=SERVERS)
-            found |= await asyncio.to_thread(_read_pods, items)
-        return found
+            items += await self._kube.list(api_path("v1", "pods", namespace=namespace), labelSelector=SERVERS)
+        return await asyncio.to_thread(_read_pods, items)
 
     async def _measure(self) -> None:
         meter = self._meter
@@ -213,8 +214,16 @@ def _ready(users: Iterable[User]) -> dict[Key, HubFacts]:
 
 
 def _read_pods(items: Iterable[Object]) -> dict[Key, PodFacts]:
-    pods = (read_pod(item) for item in items)
-    return {key_of(pod): pod_facts(pod) for pod in pods if pod.deleted is None}
+    """Give the pod of each server. Of several, one may be alive; of two it is not known which it is."""
+    found: dict[Key, list[Pod]] = defaultdict(list)
+    for item in items:
+        pod = read_pod(item)
+        if pod.deleted is None:
+            found[key_of(pod)].append(pod)
+    alive = {
+        key: [pod for pod in pods if pod.phase not in FINISHED_PHASES] or pods for key, pods in found.items()
+    }
+    return {key: pod_facts(pods[0]) for key, pods in alive.items() if len(pods) == 1}
 
 
 def hub_facts(server: Server) -> HubFacts:

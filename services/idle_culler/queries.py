@@ -27,7 +27,7 @@ class Queries:
     largest: str
     """Largest value of each meter in the window, both as fractions."""
     samples: str
-    """Samples of each meter in the window."""
+    """Samples of each meter in the window; NaN where one of them is NaN, which `largest` leaves out."""
     age: str
     """Seconds since the newest sample; ``timestamp`` of a function's result would be the time of asking."""
     cores: str
@@ -55,11 +55,15 @@ def build_queries(window_seconds: int, *, matchers: str = "", cpu_matchers: str 
         largest=_both(
             "max", f"max_over_time({engine}{window})", f"max_over_time({utilization}{window}) / 100"
         ),
-        samples=_both("max", f"count_over_time({engine}{window})", f"count_over_time({utilization}{window})"),
+        samples=_both("max", _numbers(engine + window), _numbers(utilization + window)),
         age=_both("min", f"time() - timestamp({engine})", f"time() - timestamp({utilization})"),
         cores=f"max_over_time({over})",
         cores_samples=f"count_over_time({over}) / {window_seconds // _CPU_STEP}",
     )
+
+
+def _numbers(samples: str) -> str:
+    return f"count_over_time({samples}) + 0 * sum_over_time({samples})"
 
 
 def _both(how: str, engine: str, utilization: str) -> str:

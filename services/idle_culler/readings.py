@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from math import inf
 from typing import Final, Protocol
 
 from .facts import CpuFacts, GpuFacts, GpuReading
@@ -20,6 +21,8 @@ from .queries import METER
 Place = tuple[str, str]
 """Namespace and name of a pod; two empty texts for a card as a whole."""
 CARD: Final[Place] = ("", "")
+LIVE: Final = 60.0
+"""Seconds by which two exporters that both go on may differ in their newest samples."""
 WORKING_CARD: Final = 0.02
 """Use of a shared card from which on some pod must be using it."""
 
@@ -36,8 +39,20 @@ class Row(Protocol):
 @dataclass(slots=True, kw_only=True)
 class _Meter:
     largest: float | None = None
-    samples: float = 0.0
-    age: float | None = None
+    counts: dict[str, float] = field(default_factory=dict)
+    """Samples by exporter."""
+    ages: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def samples(self) -> float:
+        """How many there are: a restarted exporter goes on where the one before ended, two at once do not."""
+        last = LIVE + (self.age or 0.0)
+        live = [number for exporter, number in self.counts.items() if self.ages.get(exporter, inf) <= last]
+        return max(live, default=0.0) + sum(self.counts.values()) - sum(live)
+
+    @property
+    def age(self) -> float | None:
+        return min(self.ages.values(), default=None)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -98,12 +113,12 @@ def _collect(answers: Answers) -> _Table:
             meter.largest = row.value if meter.largest is None else max(meter.largest, row.value)
     for row in answers.samples:
         if row.value is not None:
-            # An exporter that was restarted has a new instance: its samples go on those of the old one.
-            _meter(table, row, exported).samples += row.value
+            counts, exporter = _meter(table, row, exported).counts, row.labels.get("instance", "")
+            counts[exporter] = max(row.value, counts.get(exporter, 0.0))
     for row in answers.age:
         if row.value is not None:
-            meter = _meter(table, row, exported)
-            meter.age = row.value if meter.age is None else min(meter.age, row.value)
+            ages, exporter = _meter(table, row, exported).ages, row.labels.get("instance", "")
+            ages[exporter] = min(row.value, ages.get(exporter, row.value))
     return table
 
 

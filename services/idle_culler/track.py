@@ -14,6 +14,8 @@ from typing import ClassVar, Final
 
 from pydantic import ConfigDict, TypeAdapter
 
+from hub_ext.protocol import Limit
+
 from .combine import State
 from .facts import CONFIG, Length, Moment
 from .signal import Value
@@ -31,6 +33,20 @@ class Saving:
     """When the page confirmed."""
     failed: tuple[str, ...] = ()
     """Documents that could not be saved."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """What a warning said: it does not end before then, whatever becomes of the limit."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = CONFIG
+
+    given: Moment
+    seconds: Length
+
+    def left(self, now: datetime) -> float:
+        """Give the seconds that it still holds for."""
+        return self.seconds - (now - self.given).total_seconds()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +68,12 @@ class Track:
     """How long nothing but the user's word has spoken for work."""
     idle_warned: int = 0
     """Warnings of the idle limit that were given since it last worked."""
+    idle_promise: Promise | None = None
+    """By the last of them."""
     session_warned: tuple[Moment, ...] = ()
     """When each warning of the session's end was given."""
+    session_promise: Promise | None = None
+    """By the last of them."""
     pretended: bool = False
     """Warnings were only counted, not given: nothing was to be stopped."""
     kept: Moment | None = None
@@ -80,16 +100,23 @@ TRACKS: Final = TypeAdapter(tuple[Track, ...])
 def set_right(track: Track, now: datetime) -> Track:
     """Take back what was noted while a clock was ahead: else a wait for it could last for years."""
     saving, kept, until = track.saving, track.kept, track.keep_until
-    noted = (*track.session_warned, *((saving.asked,) if saving else ()), *((kept,) if kept else ()))
-    if all(one <= now for one in noted):
+    promises = [one.given for one in (track.idle_promise, track.session_promise) if one]
+    others = [one for one in (saving and saving.asked, kept) if one]
+    if all(one <= now for one in (*track.session_warned, *promises, *others)):
         return track
     return replace(
         track,
         session_warned=tuple(min(one, now) for one in track.session_warned),
+        idle_promise=_not_after(track.idle_promise, now),
+        session_promise=_not_after(track.session_promise, now),
         saving=replace(saving, asked=min(saving.asked, now)) if saving else None,
         kept=min(kept, now) if kept else None,
         keep_until=until - max(kept - now, timedelta(0)) if until and kept else until,
     )
+
+
+def _not_after(promise: Promise | None, now: datetime) -> Promise | None:
+    return replace(promise, given=min(promise.given, now)) if promise else None
 
 
 def advance(track: Track, state: State, now: datetime, *, longest_gap: float, cap: float | None) -> Track:
@@ -108,7 +135,9 @@ def advance(track: Track, state: State, now: datetime, *, longest_gap: float, ca
     if state.value is Value.UNKNOWN:
         return looked
     if state.value is Value.BUSY:
-        return replace(looked, idle_seconds=0.0, idle_warned=0, saving=_unless_session(looked))
+        return replace(
+            looked, idle_seconds=0.0, idle_warned=0, idle_promise=None, saving=_unless_session(looked)
+        )
     counted = track.idle_seconds + (passed if track.value is Value.IDLE else 0.0)
     return replace(looked, idle_seconds=max(counted, _vouched(track, state, now)))
 
@@ -135,6 +164,21 @@ def wait_for_warning(track: Track, *, limit: float, left: float) -> Track:
     return replace(track, idle_seconds=min(track.idle_seconds, limit - left))
 
 
+def warn(track: Track, limit: Limit, now: datetime, *, left: float) -> Track:
+    """Note a warning, and what it promises."""
+    promise = Promise(given=now, seconds=left)
+    if limit is Limit.IDLE:
+        return replace(track, idle_warned=track.idle_warned + 1, idle_promise=promise)
+    return replace(track, session_warned=(*track.session_warned, now), session_promise=promise)
+
+
+def unsay(track: Track, limit: Limit, *, due: int) -> Track:
+    """Forget warnings that are not due any more: the end was put off, and they are given anew before it."""
+    if limit is Limit.IDLE:
+        return replace(track, idle_warned=due) if track.idle_warned > due else track
+    return replace(track, session_warned=track.session_warned[:due])
+
+
 def keep(track: Track, now: datetime, *, seconds: float, extends_session: bool) -> Track:
     """Note that the user keeps the server: warnings begin anew, and so does the idle clock."""
     return replace(
@@ -145,7 +189,9 @@ def keep(track: Track, now: datetime, *, seconds: float, extends_session: bool) 
         extra_seconds=track.extra_seconds + (seconds if extends_session else 0.0),
         idle_seconds=0.0,
         idle_warned=0,
+        idle_promise=None,
         session_warned=() if extends_session else track.session_warned,
+        session_promise=None if extends_session else track.session_promise,
         saving=None,
         stop_by="",
         stop_save=False,

@@ -118,6 +118,7 @@ class CulledHub:
         self.now = NOON
         self.kube = FakeKube(rights=CULLER_RIGHTS)
         self.hub, self.prometheus = LinkedHub(self.kube), FakePrometheus()
+        self.prometheus.clock = lambda: self.now
         self.queries: Queries = build_queries(600, cpu_matchers='namespace=~"hub"')
         self.policy = Policy.model_validate({"mode": "act", "grace": "0s", **policy})
         self.state, self.catalog = state, None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -19,6 +20,8 @@ class FakePrometheus:
         self.warnings: list[str] = []
         self.down: Exception | int | None = None
         """Not there at all, or only able to answer with a status."""
+        self.clock: Callable[[], datetime] = lambda: datetime(2026, 11, 30, tzinfo=UTC)
+        """Moment that it evaluates for."""
         self._vectors: dict[str, list[tuple[Mapping[str, str], float]]] = {}
 
     @property
@@ -44,7 +47,7 @@ class FakePrometheus:
         fields = parse_qs(request.content.decode())
         expression = fields["query"][0]
         self.queries.append(expression)
-        time = float(fields.get("time", ["1796000000"])[0])
+        time = float(fields["time"][0]) if "time" in fields else self.clock().timestamp()
         result = [
             {"metric": dict(labels), "value": [time, _number(value)]}
             for labels, value in self._samples(expression)

@@ -14,7 +14,7 @@ from services.idle_culler.book import Book
 from services.idle_culler.facts import HubFacts
 from services.idle_culler.policy import Mode, Policy
 from services.idle_culler.reasons import Reason
-from tests.fakes.culled_hub import BUSY, NAMESPACE, UNSAVED, CulledHub
+from tests.fakes.culled_hub import BUSY, NAMESPACE, UNSAVED, CulledHub, build_pod
 from tests.fakes.culler import NOON
 from tests.unit.idle_culler.catalogs import CATALOG
 
@@ -90,6 +90,47 @@ async def test_clocks_stand_still_through_an_outage_and_admins_hear_of_it_once(o
     assert told(world, "ada")[0] is Told.UNKNOWN
     alerts = [notice for notice in world.outbox.sent if not notice.user]
     assert len(alerts) == len({notice.title for notice in alerts}) >= 1
+
+
+@pytest.mark.parametrize("shift", [timedelta(minutes=-20), timedelta(minutes=20)], ids=["kept", "ahead"])
+async def test_answers_of_another_moment_are_none(shift: timedelta) -> None:
+    """A cache between the culler and Prometheus gives what was true before: the ages in it are of then."""
+    world = CulledHub(POLICY)
+    world.add("ada")
+    await world.passes(5)
+    world.prometheus.clock = lambda: world.now + shift
+    await world.passes(2 * STOP)
+    assert await world.stops() == []
+    assert told(world, "ada") == (Told.UNKNOWN, Reason.NO_METRICS)
+    assert "by the clock here" in world.culler.book.observer.view.problems["gpus"]
+
+
+async def test_a_pod_that_has_ended_stands_for_no_server_beside_the_one_that_runs() -> None:
+    """It stayed in another namespace, without the GPU."""
+    world = CulledHub(POLICY)
+    world.culler.book.observer._namespaces = (NAMESPACE, "team-old")
+    world.add("ada")
+    old = build_pod("ada", gpus=0)
+    old["metadata"]["namespace"], old["status"]["phase"] = "team-old", "Succeeded"
+    world.kube.put_for_test(old)
+    await world.passes(1)
+    facts = world.culler.book.judged["ada", ""].facts
+    assert facts.pod is not None
+    assert (facts.pod.namespace, sum(facts.pod.devices.values())) == (NAMESPACE, 1)
+    assert told(world, "ada")[0] is Told.IDLE
+
+
+async def test_of_two_pods_that_both_run_it_is_not_known_which_is_the_server() -> None:
+    world = CulledHub(POLICY)
+    world.culler.book.observer._namespaces = (NAMESPACE, "team-new")
+    world.add("ada")
+    world.add("bob")
+    second = build_pod("ada", gpus=0)
+    second["metadata"]["namespace"] = "team-new"
+    world.kube.put_for_test(second)
+    await world.passes(STOP)
+    assert await world.stops() == ["bob/"]
+    assert told(world, "ada")[0] is Told.UNKNOWN
 
 
 async def test_without_the_hub_nothing_is_done_and_grace_begins_anew() -> None:

@@ -10,6 +10,7 @@ import pytest
 from services.idle_culler.facts import GpuFacts
 from services.idle_culler.gpu_signal import judge_gpu
 from services.idle_culler.policy import Thresholds
+from services.idle_culler.queries import build_queries
 from services.idle_culler.readings import Answers, read_cores, read_gpus
 from services.idle_culler.signal import Value
 from tests.fakes.culler import NOON
@@ -34,7 +35,7 @@ class Exporter:
         value: float | None,
         *,
         meter: str = "engine",
-        samples: float = 20,
+        samples: float | None = 20,
         age: float = 10,
         **labels: str,
     ) -> Exporter:
@@ -110,6 +111,21 @@ def test_samples_before_and_after_a_restart_of_the_exporter_add_up() -> None:
     exporter.add(0.0, samples=8, age=5, instance="10.0.0.9:9400", **plain())
     (reading,) = exporter.read()[POD].gpus
     assert (reading.coverage, reading.age_seconds) == (1.0, 5)
+
+
+def test_the_samples_of_two_exporters_that_both_go_on_do_not_add_up() -> None:
+    """Two scrapes of one exporter by different names, each with the same gap."""
+    exporter = Exporter().add(0.0, samples=10, age=5, **plain())
+    exporter.add(0.0, samples=9, age=20, instance="dcgm-exporter:9400", **plain())
+    (reading,) = exporter.read()[POD].gpus
+    assert (reading.coverage, reading.age_seconds) == (0.5, 5)
+
+
+def test_samples_that_are_partly_no_numbers_show_work_but_no_rest() -> None:
+    """The largest value leaves NaN out, and so does the count: Prometheus is asked so that it does not."""
+    assert Exporter().add(0.0, samples=None, **plain()).judge() == [Value.UNKNOWN]
+    assert Exporter().add(0.6, samples=None, **plain()).judge() == [Value.BUSY]
+    assert "0 * sum_over_time" in build_queries(600).samples
 
 
 def test_the_most_complete_series_says_how_many_samples_there_are() -> None:

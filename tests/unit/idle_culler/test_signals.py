@@ -85,6 +85,40 @@ def test_every_gpu_of_a_pod_has_to_be_idle(readings, value, reason, subject) -> 
         assert (signal.value, signal.reason, signal.subject) == (value, reason, subject)
 
 
+@pytest.mark.parametrize(
+    ("gpu_use", "value"),
+    [
+        ({}, UNKNOWN),
+        ({"GPU-a": 0.0}, IDLE),
+        ({"GPU-a": 0.0, "GPU-b": None}, UNKNOWN),
+        ({f"GPU-{n}": 0.0 for n in range(9)}, UNKNOWN),
+    ],
+    ids=["not-told", "one-card", "two-cards", "made-up"],
+)
+def test_two_shares_may_be_of_two_cards_of_which_one_is_silent(gpu_use, value) -> None:
+    facts = idle_facts(
+        NOON,
+        pod=pod(2, sharing="time-slicing"),
+        gpu=metrics(NOON, reading(None, 0.0, shared=True)),
+        agent=agent(NOON, gpu_use=gpu_use),
+    )
+    assert gpu_signal(facts, THRESHOLDS).value is value
+
+
+@pytest.mark.parametrize("resource", [SLICE, "nvidia.com/gpu"])
+def test_the_utilization_of_a_slice_says_nothing_though_the_reading_does_not_say_of_which(resource) -> None:
+    """It reads zero whatever the slice does."""
+    held = pod(1, resource, sharing="mig")
+    silent = idle_facts(NOON, pod=held, gpu=metrics(NOON, reading(None, 0.0)))
+    assert gpu_signal(silent, THRESHOLDS).reason is Reason.NO_GPU_READINGS
+    measured = idle_facts(NOON, pod=held, gpu=metrics(NOON, reading(0.0, 0.0)))
+    assert gpu_signal(measured, THRESHOLDS).value is IDLE
+
+
+def test_a_sample_from_the_future_is_no_fresh_one() -> None:
+    assert judge_gpu(reading(0.0, age_seconds=-600.0), THRESHOLDS) == (UNKNOWN, Reason.GPU_STALE)
+
+
 def test_readings_of_the_pod_before_count_for_nothing() -> None:
     facts = idle_facts(NOON, hub=hub(NOON, started=NOON - timedelta(minutes=3)))
     signal = gpu_signal(facts, THRESHOLDS)

@@ -8,9 +8,6 @@ Shell: talks to the hub.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from enum import StrEnum
 from http import HTTPStatus
 from typing import Any, Final, Self
 from urllib.parse import quote
@@ -19,76 +16,16 @@ import httpx
 
 from hub_ext.errors import HubError
 
+from .hub_parts import Server, State, Stop, User, read_user
 from .retries import persistently
+
+__all__ = ["Hub", "Server", "State", "Stop", "User"]
 
 PAGE: Final = 200
 """Users per answer: the largest number that a hub gives as it comes."""
 TIMEOUT: Final = httpx.Timeout(30.0, connect=5.0)
 """Seconds. A hub answers a stop after its `slow_stop_timeout`, 10 seconds, at the latest."""
 _PAGES: Final = {"Accept": "application/jupyterhub-pagination+json"}
-
-
-class State(StrEnum):
-    """Which users are listed, by what their servers do."""
-
-    READY = "ready"
-    """With a server that is up."""
-    ACTIVE = "active"
-    """With a server that is up, or in the middle of something."""
-
-
-class Stop(StrEnum):
-    """What came of asking for a stop."""
-
-    STOPPED = "stopped"
-    STOPPING = "stopping"
-    """Under way: the hub did not wait for the end."""
-    GONE = "gone"
-    """There is no such user or server any more."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
-    """One server as the hub knows it."""
-
-    user: str
-    name: str
-    """Empty for a user's default server."""
-    ready: bool
-    pending: str | None
-    """What it is in the middle of: ``spawn``, ``stop``, …"""
-    started: datetime | None
-    last_activity: datetime | None
-    """The latest of what the proxy saw and what the server reported; an open page counts, and users can
-    forge it."""
-    options: Mapping[str, Any]
-    """`user_options` of the start: the profile and what was chosen with it."""
-    state: Mapping[str, Any] | None
-    """What the spawner keeps; None without the scope `admin:server_state`."""
-    url: str
-    """Path below the hub's host."""
-
-    @property
-    def key(self) -> str:
-        """The server in the words of the hub: ``user/name``."""
-        return f"{self.user}/{self.name}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class User:
-    """One user, with those of their servers that run or are about to."""
-
-    name: str
-    admin: bool | None
-    groups: frozenset[str] | None
-    """None without the scope `read:users:groups`: not known, which is not the same as none."""
-    created: datetime | None
-    last_activity: datetime | None
-    servers: Mapping[str, Server]
-
-    def server(self, name: str = "") -> Server | None:
-        """Give one of the servers."""
-        return self.servers.get(name)
 
 
 class Hub:
@@ -140,7 +77,7 @@ class Hub:
         found: dict[str, User] = {}
         async for item in self._pages("users", query, lost):
             try:
-                user = _user(item)
+                user = read_user(item)
             except HubError as error:
                 if lost is None:
                     raise
@@ -152,7 +89,7 @@ class Hub:
     async def user(self, name: str) -> User | None:
         """Read one user; None if there is none of that name, or none that the token may see."""
         try:
-            return _user(await self._ask(f"users/{_escaped(name)}"))
+            return read_user(await self._ask(f"users/{_escaped(name)}"))
         except HubError as error:
             if error.status == HTTPStatus.NOT_FOUND:
                 return None
@@ -280,41 +217,3 @@ def _refused(response: httpx.Response) -> HubError:
     hint = "; the scopes of the token do not allow it" if response.status_code == HTTPStatus.FORBIDDEN else ""
     what = f"{request.method} {request.url.path}: {said[:200] or response.reason_phrase}{hint}"
     return HubError(what, status=response.status_code)
-
-
-def _user(item: Mapping[str, Any]) -> User:
-    try:
-        name = item["name"]
-        groups = item.get("groups")
-        return User(
-            name=name,
-            admin=item.get("admin"),
-            groups=None if groups is None else frozenset(groups),
-            created=_time(item.get("created")),
-            last_activity=_time(item.get("last_activity")),
-            servers={key: _server(name, key, one) for key, one in (item.get("servers") or {}).items()},
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise HubError(f"a user that cannot be read: {error!r}") from error
-
-
-def _server(user: str, name: str, item: Mapping[str, Any]) -> Server:
-    return Server(
-        user=user,
-        name=name,
-        ready=bool(item["ready"]),
-        pending=item.get("pending") or None,
-        started=_time(item.get("started")),
-        last_activity=_time(item.get("last_activity")),
-        options=item.get("user_options") or {},
-        state=item.get("state"),
-        url=item.get("url") or "",
-    )
-
-
-def _time(text: str | None) -> datetime | None:
-    """Read a time; one without zone is UTC, as a hub's are."""
-    if not text:
-        return None
-    found = datetime.fromisoformat(text)
-    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)

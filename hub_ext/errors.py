@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
 
 class Severity(StrEnum):
@@ -34,6 +35,35 @@ class Severity(StrEnum):
     ERROR = "error"
     WARNING = "warning"
     NOTE = "note"
+
+
+class FindingCode(StrEnum):
+    """Base of names of findings: each is written once, with how bad it is and what it means."""
+
+    severity: Severity
+    meaning: str
+
+    def __new__(cls, word: str, severity: Severity = Severity.ERROR, meaning: str = "") -> Self:
+        """Make a member of what `error`, `warning` or `note` gives; it is found by the word alone."""
+        made = str.__new__(cls, word)
+        made._value_ = word
+        made.severity, made.meaning = severity, meaning
+        return made
+
+
+def error(word: str, meaning: str) -> tuple[str, Severity, str]:
+    """Write a finding that stops a source from being used."""
+    return word, Severity.ERROR, meaning
+
+
+def warning(word: str, meaning: str) -> tuple[str, Severity, str]:
+    """Write a finding that needs a look."""
+    return word, Severity.WARNING, meaning
+
+
+def note(word: str, meaning: str) -> tuple[str, Severity, str]:
+    """Write a finding that only tells."""
+    return word, Severity.NOTE, meaning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ..errors import BadValueError, CatalogError, Finding, Severity
 from . import rules
-from .codes import RULES, Code
+from .codes import Code
 from .expand import expand
 from .lock import FILE_NAME, RESTORE, check_lock, parse_lock
 from .model import API_VERSION, KIND, Catalog
@@ -76,7 +76,7 @@ def lock_path(source: Path) -> Path:
 def _examine(documents: list[Document], lock_file: Path | None = None) -> Examination:
     source = merge(documents)
     catalog, problems, is_complete = _check(source)
-    is_read = not any(RULES[p.code].severity is Severity.ERROR for d in documents for p in d.problems)
+    is_read = not any(p.code.severity is Severity.ERROR for d in documents for p in d.problems)
     # What could not be read is not taken for changed or gone.
     if catalog is not None and is_complete and is_read and lock_file is not None and lock_file.is_file():
         problems += _check_lock(catalog, lock_file)
@@ -98,7 +98,7 @@ def _position(finding: Finding) -> tuple[str, int, int]:
 def _finding(problem: Problem, where: tuple[str | None, int | None, str]) -> Finding:
     file, line, path = where if problem.file is None else (problem.file, None, "")
     return Finding(
-        severity=RULES[problem.code].severity,
+        severity=problem.code.severity,
         code=problem.code.value,
         message=problem.message,
         path=path,

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ..gpu.mig import max_count
 from ..gpu.products import CARDS
-from .codes import RULES
+from .codes import Code
 from .schema import EDITOR_LINE, json_schema
 
 SCHEMA_FILE: Final = "schema.json"
@@ -149,8 +149,8 @@ def _cell(text: str) -> str:
 
 def _findings() -> Iterator[str]:
     yield "| code | severity | meaning |\n|---|---|---|\n"
-    for code, rule in RULES.items():
-        yield f"| `{code}` | {rule.severity} | {_cell(rule.meaning)} |\n"
+    for code in Code:
+        yield f"| `{code}` | {code.severity} | {_cell(code.meaning)} |\n"
 
 
 def _cards() -> Iterator[str]:

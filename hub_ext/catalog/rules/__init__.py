@@ -1,7 +1,7 @@
 """Rules about a catalog whose shape is right: each says what it finds, none stops the others.
 
 A rule is a function from a `Context` to problems, with a code from `codes`. To add one: write it in the
-module of its subject, list it here, give its code a line in `codes.RULES` and a case in the tests.
+module of its subject, list it here, add its code to `codes`, and give it a case in the tests.
 
 Pure: no clock, no network.
 """

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from hub_ext.catalog.codes import RULES, Code
+from hub_ext.catalog.codes import Code
 from hub_ext.catalog.load import examine
 from hub_ext.catalog.model import Catalog, Profile, ProfileRef
 from hub_ext.catalog.versions import pick
@@ -49,12 +49,12 @@ def test_a_fault_is_found_where_it_is(
     assert (code, path) in told
     for finding in found:
         assert finding.message
-        assert finding.severity is RULES[Code(finding.code)].severity
+        assert finding.severity is Code(finding.code).severity
         assert finding.file is None
 
 
 def test_each_code_has_a_rule_and_a_test() -> None:
-    assert set(RULES) == set(Code)
+    assert all(code.meaning for code in Code)
     assert {code for code, _, _ in CASES} | YAML_CODES | LOCK_CODES == set(Code)
 
 

@@ -158,7 +158,7 @@ def test_a_workspace_hands_a_script_off_and_gets_its_result(installed: Installed
 
 
 IMITATED = {"exporter", "exporter-fields"}
-"""The exporter that stands in is a process of the host, no DaemonSet, and has a few of the real one's fields."""
+"""The exporter is a stand-in: a process of the host and no DaemonSet, with few of the real one's fields."""
 
 
 def test_preflight_finds_nothing_but_what_is_so_here(installed: Installed) -> None:

@@ -74,9 +74,11 @@ def judge_gpu(reading: GpuReading, thresholds: Thresholds, *, of_slices: bool = 
     of_slices
         The pod holds slices, whether or not the reading says of which.
     """
-    meters = [] if reading.shared or reading.engine is None else [reading.engine]
-    if reading.utilization is not None and not (reading.slice or of_slices):
-        meters.append(reading.utilization)
+    found = [
+        None if reading.shared else reading.engine,
+        None if reading.slice or of_slices else reading.utilization,
+    ]
+    meters = [one for one in found if one is not None and one >= 0]  # less than nothing is no measurement
     reason = _doubt(reading, meters, thresholds)
     if reason in _EVEN_IF_BUSY or (reason and max(meters) < thresholds.gpu):
         return Value.UNKNOWN, reason

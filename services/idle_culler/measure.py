@@ -49,8 +49,16 @@ class Meter:
         where = f"namespace=~{quoted_any(namespaces)}" if namespaces else ""
         self._queries = build_queries(self._window, matchers=matchers, cpu_matchers=where)
 
-    async def gpus(self, at: datetime, places: Collection[Place]) -> Mapping[Place, GpuFacts]:
-        """Ask about the GPUs of these pods; if there are none, nothing is asked."""
+    async def gpus(
+        self, at: datetime, places: Collection[Place], others: Collection[Place] = ()
+    ) -> Mapping[Place, GpuFacts]:
+        """Ask about the GPUs of these pods; if there are none, nothing is asked.
+
+        Parameters
+        ----------
+        others
+            Pods that asked for no GPU; they are told of where one is said to be theirs.
+        """
         if not places:
             return {}
         ask, queries = self._prometheus.query, self._queries
@@ -66,7 +74,7 @@ class Meter:
             samples=samples,
             age=age,
         )
-        return await asyncio.to_thread(read_gpus, answers, places)
+        return await asyncio.to_thread(read_gpus, answers, places, others)
 
     async def cpus(self, at: datetime) -> Mapping[Place, CpuFacts]:
         """Ask about the processors of all pods."""

@@ -179,8 +179,9 @@ class Observer:
         if meter is None:
             return
         at, pods = self._clock(), self.view.pods or {}
-        places = [(pod.namespace, pod.name) for pod in pods.values() if pod.devices]
-        gpus = await self._tried("gpus", lambda: meter.gpus(at, places))
+        holding = [(pod.namespace, pod.name) for pod in pods.values() if pod.devices]
+        others = [(pod.namespace, pod.name) for pod in pods.values() if not pod.devices]
+        gpus = await self._tried("gpus", lambda: meter.gpus(at, holding, others))
         cpus = await self._tried("processors", lambda: meter.cpus(at))
         self.view.metrics = Metrics(at=at, gpus=gpus, cpus=cpus)
 

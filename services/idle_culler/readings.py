@@ -78,13 +78,22 @@ class Answers:
     age: Sequence[Row]
 
 
-def read_gpus(answers: Answers, pods: Iterable[Place]) -> dict[Place, GpuFacts]:
-    """Give what is known about the GPUs of each of the pods; those without any series too."""
+def read_gpus(answers: Answers, pods: Iterable[Place], others: Iterable[Place] = ()) -> dict[Place, GpuFacts]:
+    """Give what is known about the GPUs of pods.
+
+    Parameters
+    ----------
+    pods
+        Those that asked for GPUs: they are told of, whether or not they have any series.
+    others
+        Pods of servers that did not, but may have come by one otherwise; they are told of if they have.
+    """
     table = _collect(answers)
     most = [row.value for row in answers.samples if row.value is not None]
     whole = max([answers.window_seconds / answers.sample_seconds, *most])
     wanted = set(pods)
     broken = bool(table) and bool(wanted) and not any(place in table for place in wanted)
+    wanted |= set(others) & table.keys()
     cards = _cards(table, wanted)
     sums = _sums(table, wanted)
     found: dict[Place, GpuFacts] = {}

@@ -21,7 +21,7 @@ def read_signals(facts: Facts, limits: Limits, thresholds: Thresholds) -> tuple[
     """Give the signals of all sources, those that are missing too."""
     found = [hub_signal(facts, thresholds), *agent_signals(facts, limits, thresholds)]
     found.append(cpu_signal(facts, thresholds))
-    if facts.pod is None or facts.pod.devices:
+    if facts.pod is None or facts.pod.devices or (facts.gpu and facts.gpu.gpus):
         found.append(gpu_signal(facts, thresholds))
     return tuple(found)
 

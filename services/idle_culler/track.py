@@ -176,7 +176,8 @@ def unsay(track: Track, limit: Limit, *, due: int) -> Track:
     """Forget warnings that are not due any more: the end was put off, and they are given anew before it."""
     if limit is Limit.IDLE:
         return replace(track, idle_warned=due) if track.idle_warned > due else track
-    return replace(track, session_warned=track.session_warned[:due])
+    still = track.session_warned[:due]
+    return replace(track, session_warned=still) if still != track.session_warned else track
 
 
 def keep(track: Track, now: datetime, *, seconds: float, extends_session: bool) -> Track:

@@ -92,6 +92,27 @@ async def test_clocks_stand_still_through_an_outage_and_admins_hear_of_it_once(o
     assert len(alerts) == len({notice.title for notice in alerts}) >= 1
 
 
+async def test_a_hub_that_starts_anew_in_the_midst_of_warnings_hastens_no_stop() -> None:
+    world = CulledHub({**POLICY, "grace": "3m"})
+    world.add("ada")
+    await world.passes(STOP - 5)
+    assert [notice.title for notice in world.outbox.sent] == ["Your workspace stops in 5m"]
+    world.culler.book.observer._list_hub_every = timedelta(0)
+    world.hub.fail_for_test(*[403] * 30)
+    for _ in range(30):
+        with pytest.raises(HubError):
+            await world.passes(1)
+    assert world.hub.stopped == []
+    await world.passes(4)
+    assert [notice.title for notice in world.outbox.sent if notice.user] == [
+        "Your workspace stops in 5m",
+        "Your workspace stops in 2m",
+    ]
+    assert world.hub.stopped == []
+    await world.passes(2)
+    assert await world.stops() == ["ada/"]
+
+
 @pytest.mark.parametrize("shift", [timedelta(minutes=-20), timedelta(minutes=20)], ids=["kept", "ahead"])
 async def test_answers_of_another_moment_are_none(shift: timedelta) -> None:
     """A cache between the culler and Prometheus gives what was true before: the ages in it are of then."""

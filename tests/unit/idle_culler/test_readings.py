@@ -179,6 +179,14 @@ def test_a_value_that_is_no_number_is_no_reading() -> None:
     assert Exporter().add(None, **plain()).judge() == [Value.UNKNOWN]
 
 
+def test_a_pod_that_asked_for_no_gpu_is_told_of_only_where_it_has_one() -> None:
+    exporter = Exporter().add(0.9, **plain("jupyter-bob"))
+    answers = Answers(at=NOON, window_seconds=600, sample_seconds=30, **exporter.rows)
+    found = read_gpus(answers, [POD], [("hub", "jupyter-bob"), ("hub", "jupyter-eve")])
+    assert found.keys() == {POD, ("hub", "jupyter-bob")}
+    assert found["hub", "jupyter-bob"].gpus[0].engine == 0.9
+
+
 def test_processors() -> None:
     cores = [Series(plain(), 0.7), Series(plain("jupyter-bob"), None)]
     found = read_cores(cores, [Series(plain(), 0.9)], at=NOON, window_seconds=600)

@@ -115,6 +115,20 @@ def test_the_utilization_of_a_slice_says_nothing_though_the_reading_does_not_say
     assert gpu_signal(measured, THRESHOLDS).value is IDLE
 
 
+def test_a_gpu_that_nobody_asked_for_is_looked_at_where_it_is_measured() -> None:
+    """By a resource claim, or by an image that shows all cards of its node."""
+    with_one = idle_facts(NOON, gpus=0, agent=None, gpu=metrics(NOON, reading(0.9)))
+    assert ask(with_one) == (BUSY, Reason.GPU_ACTIVE)
+    resting = idle_facts(NOON, gpus=0, agent=None, gpu=metrics(NOON, reading(0.0)))
+    assert ask(resting) == (IDLE, Reason.GPU_IDLE)
+    without = idle_facts(NOON, gpus=0, agent=None, gpu=metrics(NOON))
+    assert ask(without) == (IDLE, Reason.IDLE)
+
+
+def test_less_than_nothing_is_no_measurement() -> None:
+    assert judge_gpu(reading(-1.0), THRESHOLDS) == (UNKNOWN, Reason.NO_GPU_READINGS)
+
+
 def test_a_sample_from_the_future_is_no_fresh_one() -> None:
     assert judge_gpu(reading(0.0, age_seconds=-600.0), THRESHOLDS) == (UNKNOWN, Reason.GPU_STALE)
 

@@ -24,6 +24,7 @@ import httpx
 import jupyterhub
 import psutil
 
+from tests import matrix
 from tests.devcluster.ports import free_port
 from tests.devcluster.waiting import PATIENCE_SECONDS, until
 
@@ -120,6 +121,11 @@ class Hub:
             "PYTHONPATH": os.pathsep.join([str(ROOT), (env or {}).get("PYTHONPATH", "")]),
         }
         self._process: subprocess.Popen[bytes] | None = None
+        self._python, self._is_5 = Path(sys.executable), IS_5
+
+    def move_to(self, end: matrix.End) -> None:
+        """Let it be of these versions from the next start on."""
+        self._python, self._is_5 = matrix.python(end), end.jupyterhub.startswith("5.")
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -130,9 +136,9 @@ class Hub:
         """Start the process and do not wait for it."""
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "jupyterhub", "-f", str(CONFIG)],
+                [str(self._python), "-m", "jupyterhub", "-f", str(CONFIG)],
                 cwd=self.folder,
-                env=self._env,
+                env={**self._env, "PATH": os.pathsep.join([str(self._python.parent), os.environ["PATH"]])},
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
@@ -200,7 +206,7 @@ class Hub:
 
     def start_server(self, user: str, options: object = None, *, server: str = "") -> httpx.Response:
         """Start by REST, in the words of the hub's own line."""
-        body = options if IS_5 or options is None else {"user_options": options}
+        body = options if self._is_5 or options is None else {"user_options": options}
         return self.api("POST", f"users/{user}/{_server(server)}", body)
 
     def refused_start(self, user: str, options: object = None, *, server: str = "") -> httpx.Response:

@@ -66,6 +66,7 @@ c.Spawner.consecutive_failure_limit = hub["failure_limit"]
 c.JupyterHub.proxy_class = NoProxy
 c.JupyterHub.bind_url = c.JupyterHub.hub_bind_url = hub["url"]
 c.JupyterHub.db_url = f"sqlite:///{hub['folder']}/jupyterhub.sqlite"
+c.JupyterHub.upgrade_db = True  # as the chart has it on a volume
 c.JupyterHub.cookie_secret_file = f"{hub['folder']}/cookie_secret"
 c.JupyterHub.cleanup_servers = False
 c.JupyterHub.allow_named_servers = True

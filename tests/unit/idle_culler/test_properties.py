@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hub_ext.protocol import Limit
 from services.idle_culler.breaker import Pulse, check
 from services.idle_culler.combine import combine
 from services.idle_culler.facts import FACTS, Facts, KernelFacts, Work
@@ -82,6 +83,35 @@ def test_a_session_never_ends_before_its_time_nor_without_its_warnings(history: 
             assert watch.now - started >= timedelta(hours=5)
             leads = zip(warned, (900, 300), strict=True)
             assert all(watch.now - moment >= timedelta(seconds=lead) for moment, lead in leads)
+            return
+
+
+limits_of = st.builds(
+    Limits,
+    idle=st.sampled_from([900.0, 3600.0, 7200.0]),
+    session=st.sampled_from([None, 4.5 * 3600.0, 6 * 3600.0]),
+    warn_before=st.sampled_from([(900.0, 300.0), (300.0,), (1800.0, 600.0, 120.0)]),
+)
+changing = st.lists(st.tuples(runs, limits_of), max_size=6).map(
+    lambda drawn: [(gap, value, limits) for (value, times, gap), limits in drawn for _ in range(times)]
+)
+"""Histories in which other limits hold from some moments on."""
+
+
+@settings(max_examples=80, deadline=None)
+@given(changing)
+def test_no_stop_comes_sooner_than_its_last_warning_said_whatever_becomes_of_the_limits(history: Any) -> None:
+    watch = Watch(pace=Pace(every=EVERY))
+    promised: dict[Limit | None, Any] = {}
+    for gap, value, watch.limits in history:
+        watch.now += timedelta(seconds=gap)
+        if value is Value.BUSY:
+            promised.pop(Limit.IDLE, None)
+        verdict = watch.look(facts_of(value, watch.now))
+        if verdict.action is Action.WARN:
+            promised[verdict.limit] = verdict.deadline
+        if verdict.action is Action.STOP:
+            assert watch.now >= promised[verdict.limit]
             return
 
 

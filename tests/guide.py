@@ -1,14 +1,19 @@
 """The administrator's guide, as its reader types it: tests run its commands and apply its manifests.
 
-Shell: reads a file.
+Shell: reads a file, runs commands.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.devcluster import build
+from tests.devcluster.commands import execute
 
 GUIDE = Path(__file__).resolve().parent.parent / "helm-values" / "README.md"
 SHELL = frozenset({"bash", "console"})
@@ -62,3 +67,22 @@ def block_with(words: str) -> Block:
     """Give the one block that has these words in it."""
     (found,) = (block for block in blocks() if words in block.text)
     return found
+
+
+def type_in(
+    script: str, folder: Path, *, kubeconfig: Path, variables: Mapping[str, str] | None = None
+) -> str:
+    """Let a shell run commands in a folder, with kubectl and ours at hand; gives what they print.
+
+    Raises `CommandFailedError` at the first that fails. By itself, `kubectl apply` takes no unknown field.
+    """
+    kubectl = build.ensure(["kubectl"])["kubectl"]
+    places = (str(kubectl.parent), str(Path(sys.executable).parent), os.environ["PATH"])
+    env = {
+        "PATH": os.pathsep.join(places),
+        "HOME": str(folder),
+        "KUBECONFIG": str(kubeconfig),
+        **(variables or {}),
+    }
+    command = ["bash", "-euo", "pipefail", "-c", f"cd {folder}\n{script}"]
+    return execute(command, env=env, shown=["bash", "…", script])

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import IO, Any, Final
 
 from .snapshot import (
-    SEARCHED,
     Limits,
     Member,
     MemberKind,
@@ -24,6 +23,7 @@ from .snapshot import (
     check_total,
     credential,
     find_credential,
+    search,
 )
 from .verdicts import RefusalReason, RunRefusedError
 
@@ -141,12 +141,14 @@ def _look_into(
     content = archive.extractfile(info)
     if content is None:
         return
-    notebook = path.endswith(".ipynb") and info.size <= _LARGEST_NOTEBOOK
-    start = content.read(info.size if notebook else min(info.size, SEARCHED))
-    if what := find_credential(start):
+    if path.endswith(".ipynb") and info.size <= _LARGEST_NOTEBOOK:
+        whole = content.read(info.size)
+        what = find_credential(whole)
+        kernels[path] = kernel_of(whole)
+    else:
+        what = search(content)
+    if what:
         raise credential(path, what)
-    if notebook:
-        kernels[path] = kernel_of(start)
 
 
 def kernel_of(notebook: bytes) -> str | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import secrets
 import time
 from collections.abc import Mapping, Sequence
@@ -242,7 +243,7 @@ class Desk:
         except ConflictError:
             raise
         except InvalidError as error:
-            if obj["kind"] == "CronJob" and ("schedule" in error.what or "timeZone" in error.what):
+            if obj["kind"] == "CronJob" and _OF_SCHEDULE.search(error.what):
                 raise RunRefusedError(
                     RefusalReason.BAD_SCHEDULE,
                     f"The schedule is not valid: {error.what[:300]}",
@@ -271,6 +272,8 @@ class Desk:
         return True
 
 
+_OF_SCHEDULE: Final = re.compile(r"(?:^|[\s\[])spec\.(?:schedule|timeZone): ")
+"""As the API server names the field of a fault."""
 _THERE: Final = Forecast(when=When.UNKNOWN, text="This run was submitted before.")
 
 

@@ -7,9 +7,11 @@ Shell: reads files.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import os
+import stat
 import tarfile
 import tempfile
 from collections.abc import Iterator
@@ -21,7 +23,6 @@ from pathspec import GitIgnoreSpec
 
 from .snapshot import (
     IGNORE_FILE,
-    SEARCHED,
     Limits,
     Member,
     MemberKind,
@@ -29,8 +30,9 @@ from .snapshot import (
     check_packed,
     check_total,
     credential,
-    find_credential,
     ignore_rules,
+    read_rules,
+    search,
 )
 from .verdicts import RefusalReason, RunRefusedError
 
@@ -92,11 +94,15 @@ def pack(folder: Path, limits: Limits | None = None, *, rules: GitIgnoreSpec | N
 def own_rules(folder: Path) -> GitIgnoreSpec:
     """Read only what the user said not to take along, for what is chosen by something else already."""
     file = folder / IGNORE_FILE
-    return GitIgnoreSpec.from_lines(_read_lines(file) if file.is_file() else ())
+    return read_rules(_read_lines(file) if file.is_file() else ())
 
 
 def _read_lines(file: Path) -> list[str]:
-    return file.read_text(encoding="utf-8", errors="replace").splitlines()
+    """Read the lines of an ignore file, as editors of any system write it."""
+    try:
+        return file.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+    except OSError as error:
+        _refuse(error)
 
 
 def _rules(folder: Path) -> GitIgnoreSpec:
@@ -121,21 +127,25 @@ def _walk(folder: Path, rules: GitIgnoreSpec) -> Iterator[Member]:
                 yield _member(Path(root) / name, path)
 
 
-def _refuse(error: OSError) -> NoReturn:
+def _refuse(error: OSError, file: Path | None = None) -> NoReturn:
     """Refuse what cannot be read: it would be missing in the run without a word."""
     raise RunRefusedError(
         RefusalReason.SOURCE_UNSAFE,
-        f"{str(error.filename)[-200:]!r} cannot be read: {error.strerror}.",
+        f"{str(error.filename or file)[-200:]!r} cannot be read: {error.strerror or error}.",
         field="source",
-        help=f"Name it in {IGNORE_FILE}, or let it be read.",
+        help=f"Name it in {IGNORE_FILE}, let it be read, or try again when nothing writes it.",
     ) from error
 
 
 def _member(file: Path, path: str) -> Member:
-    if file.is_symlink():
-        return Member(path=path, kind=MemberKind.LINK, target=str(file.readlink()))
-    if file.is_file():
-        return Member(path=path, kind=MemberKind.FILE, size=file.stat().st_size)
+    try:
+        about = file.lstat()
+        if stat.S_ISLNK(about.st_mode):
+            return Member(path=path, kind=MemberKind.LINK, target=str(file.readlink()))
+    except OSError as error:
+        _refuse(error)
+    if stat.S_ISREG(about.st_mode):
+        return Member(path=path, kind=MemberKind.FILE, size=about.st_size)
     return Member(path=path, kind=MemberKind.OTHER)
 
 
@@ -147,20 +157,26 @@ def _add(archive: tarfile.TarFile, folder: Path, member: Member) -> None:
         return
     file = folder / member.path
     info.mode = 0o755 if os.access(file, os.X_OK) else 0o644
-    with _opened(file) as content:
-        if what := find_credential(content.read(SEARCHED)):
-            raise credential(member.path, what)
-        # The size at this moment: a file that still grows is cut, not a broken archive.
-        info.size = os.fstat(content.fileno()).st_size
-        content.seek(0)
-        archive.addfile(info, content)
-
-
-def _opened(file: Path) -> IO[bytes]:
     try:
-        return file.open("rb")
+        with open(file, "rb", opener=_as_it_was) as content:
+            if what := search(content):
+                raise credential(member.path, what)
+            # The size at this moment: a file that still grows is cut, not a broken archive.
+            info.size = os.fstat(content.fileno()).st_size
+            content.seek(0)
+            archive.addfile(info, content)
     except OSError as error:
-        _refuse(error)
+        # Such as one that was made shorter meanwhile, or that its server does not give.
+        _refuse(error, file)
+
+
+def _as_it_was(path: str, flags: int) -> int:
+    """Open a file, and neither a link nor a pipe that took its place since it was listed."""
+    found = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(found).st_mode):
+        os.close(found)
+        raise OSError(errno.EINVAL, "it is no file any more", path)
+    return found
 
 
 def sha256_of(file: IO[bytes]) -> str:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import IO, Final
 
 from pathspec import GitIgnoreSpec
 
@@ -44,20 +44,32 @@ ALWAYS_IGNORED: Final = (
 
 _SECRET_NAMES: Final = re.compile(
     r"(^|/)(\.aws|\.ssh|\.kube|\.gnupg|\.docker|\.azure)/.|(^|/)\.config/gcloud/."
-    r"|(^|/)(\.netrc|\.pypirc|\.git-credentials|\.npmrc|\.env|kubeconfig|\.huggingface/token|id_(rsa|dsa|ecdsa|ed25519))$"
+    r"|(^|/)(\.netrc|\.pypirc|\.git-credentials|\.npmrc|\.env|\.pgpass|\.s3cfg|\.vault-token|\.dockercfg|kubeconfig|\.huggingface/token|id_(rsa|dsa|ecdsa|ed25519))$"
     r"|\.(pem|p12|pfx|kdbx|ppk)$",
     re.IGNORECASE,
 )
 _SECRETS: Final = (
-    ("a private key", re.compile(rb"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----")),
-    ("an access key of AWS", re.compile(rb"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b")),
-    ("a token of GitHub", re.compile(rb"\b(?:gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{50})")),
-    ("a token of GitLab", re.compile(rb"\bglpat-[A-Za-z0-9_-]{20}")),
-    ("a token of Hugging Face", re.compile(rb"\bhf_[A-Za-z0-9]{34}\b")),
-    ("a token of Slack", re.compile(rb"\bxox[abprs]-[A-Za-z0-9-]{20}")),
+    ("a private key", (b"PRIVATE KEY",), rb"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY(?: BLOCK)?-----"),
+    ("an access key of AWS", (b"AKIA", b"ASIA"), rb"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
+    (
+        "a token of GitHub",
+        (b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_", b"github_pat_"),
+        rb"\b(?:gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{50})",
+    ),
+    ("a token of GitLab", (b"glpat-",), rb"\bglpat-[A-Za-z0-9_-]{20}"),
+    ("a token of Hugging Face", (b"hf_",), rb"\bhf_[A-Za-z0-9]{34}\b"),
+    ("a token of Slack", (b"xox",), rb"\bxox[abprs]-[A-Za-z0-9-]{20}"),
+    ("a key of OpenAI", (b"sk-proj-",), rb"\bsk-proj-[A-Za-z0-9_-]{40}"),
+    ("a key of Anthropic", (b"sk-ant-",), rb"\bsk-ant-[A-Za-z0-9_-]{40}"),
+    ("a key of NVIDIA", (b"nvapi-",), rb"\bnvapi-[A-Za-z0-9_-]{60}"),
+    ("a key of Google", (b"AIza",), rb"\bAIza[0-9A-Za-z_-]{35}(?![0-9A-Za-z_-])"),
+    ("a token of PyPI", (b"pypi-AgEIcHlwaS5vcmc",), rb"\bpypi-AgEIcHlwaS5vcmc[A-Za-z0-9_-]{50}"),
 )
+"""What it is, what stands in it in any case, and how all of it looks."""
+_PATTERNS: Final = tuple((what, marks, re.compile(pattern)) for what, marks, pattern in _SECRETS)
 SEARCHED: Final = 1024 * 1024
-"""Bytes of each file that are searched for credentials."""
+"""Bytes of a file that are searched for credentials at once."""
+_LONGEST_SECRET: Final = 256
 LONGEST_PATH: Final = 1024
 """Bytes of a name with its folders; the names of a source are kept beside it."""
 _NAMED: Final = 5
@@ -96,7 +108,20 @@ class Limits:
 
 def ignore_rules(lines: Iterable[str]) -> GitIgnoreSpec:
     """Read ignore rules; the last that matches decides, so what is always ignored cannot be taken back."""
-    return GitIgnoreSpec.from_lines([*USUALLY_IGNORED, *lines, *ALWAYS_IGNORED])
+    return read_rules([*USUALLY_IGNORED, *lines, *ALWAYS_IGNORED])
+
+
+def read_rules(lines: Iterable[str]) -> GitIgnoreSpec:
+    """Read lines of an ignore file. As with git, one that is no pattern says nothing."""
+    return GitIgnoreSpec.from_lines(line for line in lines if _is_pattern(line))
+
+
+def _is_pattern(line: str) -> bool:
+    try:
+        GitIgnoreSpec.from_lines([line])
+    except (ValueError, re.error):
+        return False
+    return True
 
 
 def check_member(member: Member) -> None:
@@ -156,9 +181,25 @@ def credential(path: str, what: str) -> RunRefusedError:
 
 
 def find_credential(content: bytes) -> str:
-    """Say which kind of credential stands in a file; empty for none."""
-    start = content[:SEARCHED]
-    return next((what for what, pattern in _SECRETS if pattern.search(start)), "")
+    """Say which kind of credential stands in a text; empty for none."""
+    return next(
+        (
+            what
+            for what, marks, pattern in _PATTERNS
+            if any(mark in content for mark in marks) and pattern.search(content)
+        ),
+        "",
+    )
+
+
+def search(file: IO[bytes]) -> str:
+    """Say which kind of credential stands in the rest of a file; empty for none."""
+    before = b""
+    while piece := file.read(SEARCHED):
+        if what := find_credential(before + piece):
+            return what
+        before = piece[-_LONGEST_SECRET:]
+    return ""
 
 
 def check_total(members: int, size: int, limits: Limits, *, largest: Iterable[tuple[int, str]] = ()) -> None:

@@ -4,7 +4,7 @@ function localize(root) {
   for (const one of root.querySelectorAll("time[data-zone]")) {
     const show = (timeZone) =>
       new Intl.DateTimeFormat("en", {
-        weekday: "long", hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone,
+        weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone,
       }).format(new Date(one.dateTime));
     let theirs;
     try {

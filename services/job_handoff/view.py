@@ -68,7 +68,7 @@ class Row:
     cost: str
     has_ended: bool
     next_start: NextStart | None = None
-    """Of a schedule that is not paused."""
+    """Of a schedule that is neither paused nor due."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,11 +135,10 @@ def _word(status: Status) -> str:
 
 def _next_start(seen: Seen, now: datetime) -> NextStart | None:
     found = seen.coming
-    if found is None:
+    if found is None or found.due:
         return None
     left = found.at - now
-    days = round(left / timedelta(days=1))
-    text = "due now" if found.due else f"next in {span(left) if left < _LONG else f'{days} days'}"
+    text = f"The next one in {span(left) if left < _LONG else f'{round(left / timedelta(days=1))} days'}"
     return NextStart(at=found.at.isoformat(), zone=found.zone, text=text)
 
 

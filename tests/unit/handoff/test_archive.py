@@ -7,11 +7,14 @@ import io
 import os
 import tarfile
 import tracemalloc
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from services.job_handoff import packing
 from services.job_handoff.archive import inspect
 from services.job_handoff.packing import pack
 from services.job_handoff.snapshot import Limits, Member, MemberKind, check_member, find_credential
@@ -239,3 +242,93 @@ def test_a_file_of_holes_counts_with_its_whole_size(tmp_path: Path) -> None:
     with pytest.raises(RunRefusedError) as error:
         pack(tmp_path)
     assert (error.value.reason, "sparse.bin (10 GiB)" in error.value.help) == ("source-too-large", True)
+
+
+@pytest.mark.parametrize("line", ["!", "\\", "[z-a]", "(?P<x>", "a" * 5000])
+def test_a_line_that_is_no_pattern_says_nothing(tmp_path: Path, line: str) -> None:
+    write(tmp_path, {"a.py": "1", "b.csv": ""})
+    (tmp_path / ".handoffignore").write_text(f"\ufeff*.csv\r\n{line}\r\n", encoding="utf-8")
+    assert packed_names(tmp_path) == {"a.py", ".handoffignore"}
+
+
+KEY = "AKIAABCDEFGHIJKLMNOP"
+
+
+@pytest.mark.parametrize("before", [1024 * 1024 - 10, 1024 * 1024, 3 * 1024 * 1024 + 7])
+@pytest.mark.parametrize("name", ["out.ipynb", "out.log"])
+def test_a_credential_is_found_wherever_it_stands(tmp_path: Path, name: str, before: int) -> None:
+    content = " " * before + KEY + " " * 100
+    write(tmp_path, {name: content})
+    with pytest.raises(RunRefusedError) as error:
+        pack(tmp_path)
+    assert error.value.reason == "credential-in-source"
+    with pytest.raises(RunRefusedError) as error:
+        inspect(io.BytesIO(archive({name: content})))
+    assert error.value.reason == "credential-in-source"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sk-proj-" + "a1" * 30,
+        "sk-ant-api03-" + "a1" * 30,
+        "nvapi-" + "a1" * 32,
+        "AIza" + "a1_" * 11 + "xy",
+        "pypi-AgEIcHlwaS5vcmc" + "a1" * 30,
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----",
+    ],
+)
+def test_keys_of_what_people_use_are_known(text: str) -> None:
+    assert find_credential(f"x = '{text}'".encode())
+    assert (
+        find_credential(b"sk-project-name nvapi-docs AIzaac sk-anthology-of-very-long-and-many-names") == ""
+    )
+
+
+def changed(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]) -> None:
+    """Have something change in the folder after it was listed."""
+    total = packing.check_total
+
+    def then(*arguments: Any, **more: Any) -> None:
+        total(*arguments, **more)
+        change()
+
+    monkeypatch.setattr(packing, "check_total", then)
+
+
+def test_what_changes_while_it_is_packed_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, {"secret": ""})
+    file = tmp_path / "a.py"
+    changes: list[Callable[[], object]] = [
+        lambda: None,
+        lambda: file.symlink_to("secret"),
+        lambda: os.mkfifo(file),
+    ]
+    for change in changes:
+        file.unlink(missing_ok=True)
+        file.write_text("1")
+        with monkeypatch.context() as patch:
+            changed(patch, lambda put=change: (file.unlink(), put()))  # type: ignore[misc]
+            with pytest.raises(RunRefusedError) as error:
+                pack(tmp_path)
+        assert (error.value.reason, "a.py" in error.value.message) == ("source-unsafe", True)
+
+
+def test_a_file_that_is_cut_while_it_is_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a log that is rotated: half of it would make the archive a broken one."""
+    file = tmp_path / "train.log"
+    file.write_text("x" * 100_000)
+    add = tarfile.TarFile.addfile
+
+    def cut(self: tarfile.TarFile, info: tarfile.TarInfo, content: Any = None) -> None:
+        os.truncate(file, 10)
+        add(self, info, content)
+
+    monkeypatch.setattr(tarfile.TarFile, "addfile", cut)
+    with pytest.raises(RunRefusedError) as error:
+        pack(tmp_path)
+    assert (error.value.reason, "train.log" in error.value.message) == ("source-unsafe", True)

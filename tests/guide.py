@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,20 +69,13 @@ def block_with(words: str) -> Block:
     return found
 
 
-def type_in(
-    script: str, folder: Path, *, kubeconfig: Path, variables: Mapping[str, str] | None = None
-) -> str:
+def type_in(script: str, folder: Path, *, kubeconfig: Path) -> str:
     """Let a shell run commands in a folder, with kubectl and ours at hand; gives what they print.
 
     Raises `CommandFailedError` at the first that fails. By itself, `kubectl apply` takes no unknown field.
     """
     kubectl = build.ensure(["kubectl"])["kubectl"]
     places = (str(kubectl.parent), str(Path(sys.executable).parent), os.environ["PATH"])
-    env = {
-        "PATH": os.pathsep.join(places),
-        "HOME": str(folder),
-        "KUBECONFIG": str(kubeconfig),
-        **(variables or {}),
-    }
+    env = {"PATH": os.pathsep.join(places), "HOME": str(folder), "KUBECONFIG": str(kubeconfig)}
     command = ["bash", "-euo", "pipefail", "-c", f"cd {folder}\n{script}"]
     return execute(command, env=env, shown=["bash", "…", script])

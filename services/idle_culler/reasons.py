@@ -91,7 +91,7 @@ TEXTS: Final = {
     Reason.NO_ACTIVITY_KNOWN: "The hub does not know when the server was last used.",
     Reason.NO_CPU_READINGS: "The use of the processors is not measured.",
     Reason.CPU_GAPS: "The readings of the processors have gaps.",
-    Reason.NO_POD: "The pod of the server was not found.",
+    Reason.NO_POD: "The pod of the server was not found, or is one of several.",
     Reason.NO_METRICS: "The use of GPUs could not be asked for.",
     Reason.NO_GPU_READINGS: "The use of the GPU is not measured.",
     Reason.GPU_STALE: "The readings of the GPU have stopped.",

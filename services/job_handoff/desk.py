@@ -214,16 +214,27 @@ class Desk:
         obj: Mapping[str, Any],
         beside: Sequence[Mapping[str, Any]],
     ) -> Submitted:
+        """Finish what is there already: nothing that fails now may look as if there were no run."""
+        core, plan = self._core, judged.plan
+        try:
+            await self._count(judged)
+            for one in beside:
+                await core.cluster.give(one["kind"], one["metadata"]["name"], obj)
+        except KubeError as error:
+            log.warning(
+                "run is created, and the rest is left to cleaning up: run=%s error=%s", plan.id, error
+            )
+        await core.audit("submitted", answer.record, actor=plan.user)
+        return replace(answer, released=await self._release(judged.asker, answer.record, plan.request))
+
+    async def _count(self, judged: Judged) -> None:
+        """Let the run take its room at once."""
         core, plan = self._core, judged.plan
         count = await core.census.current((await core.catalog())[1])
         if plan.schedule is None:
             count.add(plan.id, judged.holding, held=judged.limit.held)
         else:
             count.owners[plan.id] = plan.user
-        for one in beside:
-            await core.cluster.give(one["kind"], one["metadata"]["name"], obj)
-        await core.audit("submitted", answer.record, actor=plan.user)
-        return replace(answer, released=await self._release(judged.asker, answer.record, plan.request))
 
     async def _inline(self, plan: Plan) -> bytes | None:
         """Give the archive where it is small enough to travel with the run, else nothing."""

@@ -121,7 +121,15 @@ class New(HandoffPage):
 
     async def get(self) -> None:
         fields = {name: self.get_query_argument(name, "") for name in self.request.query_arguments}
+        if origin := fields.pop("clone", ""):
+            fields = await self._cloned(origin) | fields
         await self.show_form(fields)
+
+    async def _cloned(self, run: str) -> dict[str, str]:
+        """Fill in what another run asked for. It is read here: links are cut where they are long."""
+        seen = await self.handoff.board.one(await self.person(), run)
+        # A changed run begins anew, and stops no workspace unless that is asked for again.
+        return fields_of({**seen.record.request, "resumeFrom": None, "release": False})
 
     async def post(self) -> None:
         fields = {name: self.get_body_argument(name, "") for name in self.request.body_arguments}
@@ -189,10 +197,8 @@ class Clone(HandoffPage):
     """The form of a new run, filled in with what another one asked for."""
 
     async def get(self, run: str) -> None:
-        seen = await self.handoff.board.one(await self.person(), run)
-        # A changed run begins anew, and stops no workspace unless that is asked for again.
-        fields = fields_of({**seen.record.request, "resumeFrom": None, "release": False})
-        self.redirect(f"{self.handoff.context.prefix}new?{urlencode(fields)}")
+        await self.handoff.board.one(await self.person(), run)
+        self.redirect(f"{self.handoff.context.prefix}new?{urlencode({'clone': run})}")
 
 
 class One(HandoffPage):

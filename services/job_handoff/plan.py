@@ -258,10 +258,20 @@ def priorities_for(catalog: Catalog, person: Person) -> tuple[str, ...]:
 
 def _check_kernel(scene: Scene, request: RunRequest) -> None:
     """Refuse a kernel that is known not to be there; what is not known is found out by the run."""
-    if not isinstance(request.entry, Notebook) or request.kernels is None:
+    if not isinstance(request.entry, Notebook):
         return
-    named = scene.source_kernels.get(request.entry.path)
-    check_kernel(named, request.entry.kernel, request.kernels)
+    path, kernel = request.entry.path, request.entry.kernel
+    named = scene.source_kernels.get(path)
+    if path in scene.source_kernels and named is None and kernel is None:
+        raise RunRefusedError(
+            RefusalReason.KERNEL_MISSING,
+            f"{path!r} names no kernel, or is not a whole notebook.",
+            field="entry.kernel",
+            allowed=request.kernels or (),
+            help="Open it in JupyterLab and save it, or say which kernel is to run it.",
+        )
+    if request.kernels is not None:
+        check_kernel(named, kernel, request.kernels)
 
 
 def _image(scene: Scene, request: RunRequest, workspace: Workspace) -> tuple[ImageReference, tuple[str, ...]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import fnmatch
 import json
 import os
+import time
 import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,12 @@ MOST_REFUSED = 50
 """Refusals after which no other file is tried: a folder of very many would take hours."""
 
 
+LARGEST_READ = 32 * 1024 * 1024
+"""Bytes of a notebook that is looked into while it runs: the memory is the program's."""
+SLOWEST = 1024 * 1024
+"""Bytes per second: a large file that changes all the time is not sent all the time."""
+
+
 class Sender:
     """Sends what is new; a file that has not changed since is not sent again."""
 
@@ -28,6 +35,8 @@ class Sender:
         self._sent: dict[str, tuple[int, int]] = {}
         self._lost: dict[str, str] = {}
         self._refused = 0
+        self._due = 0.0
+        """When the notebook so far may be sent again."""
         self._leads = rank() == 0
 
     @property
@@ -46,8 +55,9 @@ class Sender:
             return
         if note_progress():
             self._put(NEWS, "logs/progress.json", patience)
-        if self._spec["notebook"]:
+        if self._spec["notebook"] and (patience or time.monotonic() >= self._due):
             self._put(NOTEBOOK, f"outputs/{Path(self._spec['entry']['path']).name}", patience)
+            self._due = time.monotonic() + (NOTEBOOK.stat().st_size if NOTEBOOK.exists() else 0) / SLOWEST
         if self._spec["checkpoints"]:
             for file in _files(CHECKPOINTS):
                 if not file.name.endswith((".tmp", ".part")):
@@ -123,12 +133,13 @@ def note_progress() -> bool:
     """Write down how far the notebook is and when the last checkpoint was made; says whether that is news."""
     news: dict[str, Any] = {}
     try:
-        whole = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
+        large = NOTEBOOK.stat().st_size > LARGEST_READ
+        whole = {} if large else json.loads(NOTEBOOK.read_text(encoding="utf-8"))
         cells = [cell for cell in whole["cells"] if cell["cell_type"] == "code"]
         states = [cell["metadata"].get("papermill", {}).get("status") for cell in cells]
         news = {"cells": len(cells), "done": sum(1 for state in states if state == "completed")}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        news = {}  # no notebook, or it is being written at this moment
+        news = {}  # no notebook, a large one, or it is being written at this moment
     times = [file.stat().st_mtime for file in _files(CHECKPOINTS)]
     if times:
         news["checkpoint"] = max(times)

@@ -10,6 +10,7 @@ import pytest
 
 from services.job_handoff.verdicts import RunRefusedError
 from services.kube_errors import ForbiddenError, InvalidError, KubeError, UnavailableError
+from tests.fakes.kube import FakeKube
 
 from .conftest import World, body
 
@@ -154,3 +155,56 @@ async def killed_at(world: World, step: int, asked: dict[str, Any], *, done: boo
             patch.setattr(target, name, dying(target, name))
         with pytest.raises(Killed):
             await world.service.desk.submit("ada", asked)
+
+
+async def test_what_fails_after_a_run_is_created_does_not_hide_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever sent no key would send it again, and have two."""
+    down = UnavailableError("too many requests", kind="configmaps", status=429)
+
+    async def fail(*_arguments: object, **_more: object) -> None:
+        raise down
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.service.core.cluster, "give", fail)
+        result = await world.service.desk.submit("ada", body(key=None))
+    assert result.created
+    (source,) = [one for one in world.kube.all_for_test("configmaps") if "source" in one["metadata"]["name"]]
+    assert "ownerReferences" not in source["metadata"]
+    await world.service.keeper.clean()
+    (source,) = [one for one in world.kube.all_for_test("configmaps") if "source" in one["metadata"]["name"]]
+    (job,) = world.kube.all_for_test("jobs")
+    assert source["metadata"]["ownerReferences"][0]["uid"] == job["metadata"]["uid"]
+
+
+@pytest.mark.parametrize("status", [429, 500])
+@pytest.mark.parametrize("question", range(16))
+async def test_an_api_server_that_fails_once_at_any_question_costs_no_second_run(
+    world: World, monkeypatch: pytest.MonkeyPatch, question: int, status: int
+) -> None:
+    begin, asked = FakeKube._begin, 0
+
+    def failing(self: FakeKube, verb: str, path: str) -> Any:
+        nonlocal asked
+        asked += 1
+        if asked == question + 1:
+            raise UnavailableError("not now", kind=path, status=status)
+        return begin(self, verb, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FakeKube, "_begin", failing)
+        told: list[int] = []
+        for _ in range(2):
+            try:
+                answer = await world.service.desk.submit("ada", body(profile="ray"))
+            except RunRefusedError as error:
+                told.append(error.status)
+            except KubeError:
+                told.append(503)  # as `api_base.refused` answers it
+            else:
+                break
+    assert told in ([], [503])
+    assert asked > question
+    (ray,) = world.kube.all_for_test("rayjobs")
+    assert ray["metadata"]["name"] == answer.record.id

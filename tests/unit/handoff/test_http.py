@@ -23,6 +23,7 @@ import yaml
 from services.base import CatalogFile
 from services.job_handoff.core import RUNNER
 from services.job_handoff.ids import Claims, token_for
+from services.job_handoff.runner import sending
 from services.job_handoff.runner.client import Service
 from services.job_handoff.store import StoreError
 
@@ -157,6 +158,19 @@ async def test_a_form_that_was_checked_or_cloned_keeps_all_answers(ada: httpx.As
         assert "<option selected>torchrun</option>" in page
     assert 'name="nodes:slice" value="2"' in checked.text
     assert 'name="kernel" value="py"' in checked.text
+
+
+async def test_a_clone_of_any_size_needs_no_long_link(ada: httpx.AsyncClient) -> None:
+    """Proxies cut links off long before a request has reached its bound."""
+    entry = {"type": "notebook", "path": "train.ipynb", "parameters": {"x": "y" * 50_000}}
+    run = (await ada.post("api/runs", json=body(entry=entry))).json()["id"]
+    answer = await ada.get(f"runs/{run}/clone")
+    assert (answer.status_code, len(answer.headers["Location"]) < 200) == (302, True)
+    form = await ada.get(answer.headers["Location"].removeprefix(PREFIX))
+    assert "y" * 50_000 in form.text
+    for path in (f"runs/{run}/clone", f"new?clone={run}", "new?clone=run-gone", "runs/run-gone/clone"):
+        other = await ada.get(path, headers=bob(ada))
+        assert (other.status_code, "yyyy" in other.text) == (404, False), path
 
 
 async def made_into_a_form(ada: httpx.AsyncClient, fields: dict[str, str]) -> str:
@@ -556,3 +570,30 @@ async def test_a_source_that_was_changed_on_the_way_is_not_run(
     ended = await pod.run(run)
     assert (ended.code, ended.said["reason"]) == (42, "source-lost")
     assert "theirs" not in ended.output.replace("print('theirs')", "")
+
+
+async def test_a_large_notebook_is_neither_read_nor_sent_all_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its outputs would take the memory of the program that makes them."""
+    notebook, news = tmp_path / "executed.ipynb", tmp_path / "progress.json"
+    cells = [{"cell_type": "code", "metadata": {"papermill": {"status": "completed"}}}]
+    notebook.write_text(json.dumps({"cells": cells}))
+    for name, place in (("NOTEBOOK", notebook), ("NEWS", news), ("LOG", tmp_path / "log")):
+        monkeypatch.setattr(sending, name, place)
+    monkeypatch.setattr(sending, "CHECKPOINTS", tmp_path / "checkpoints")
+    assert sending.note_progress()
+    assert json.loads(news.read_text()) == {"cells": 1, "done": 1}
+    monkeypatch.setattr(sending, "LARGEST_READ", 10)
+    monkeypatch.setattr(sending, "SLOWEST", 0.001)
+    assert not sending.note_progress()
+    sent: list[str] = []
+    service = SimpleNamespace(put=lambda name, _file, _patience: sent.append(name))
+    spec = {"notebook": True, "entry": {"path": "a.ipynb"}, "checkpoints": False, "fileSize": 10**9}
+    sender = sending.Sender(spec, service, tmp_path, "pod")  # type: ignore[arg-type]
+    for step in range(3):
+        notebook.write_text(json.dumps({"cells": cells, "step": step}))
+        sender.round()
+    assert sent.count("outputs/a.ipynb") == 1
+    sender.round(patience=1)
+    assert sent.count("outputs/a.ipynb") == 2

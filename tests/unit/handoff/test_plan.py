@@ -228,6 +228,16 @@ def test_the_kernel_is_checked_where_it_is_known(scene: Scene) -> None:
     plan_run(known, read_request(body(entry=notebook)), run=RUN)
 
 
+def test_a_notebook_that_nothing_could_run_is_refused_before_it_waits(scene: Scene) -> None:
+    """Papermill would say so, once the run has had its turn in the queue."""
+    notebook = {"type": "notebook", "path": "train.ipynb"}
+    nameless = replace(scene, source_kernels={"train.ipynb": None})
+    error = refusal(nameless, entry=notebook, kernels=["python3"])
+    assert (error.reason, error.field, error.allowed) == ("kernel-missing", "entry.kernel", ("python3",))
+    plan_run(nameless, read_request(body(entry={**notebook, "kernel": "python3"})), run=RUN)
+    plan_run(scene, read_request(body(entry=notebook)), run=RUN)  # in a commit, nobody has looked
+
+
 def test_one_rule_decides_for_the_button_and_for_the_submission(
     scene: Scene, settings: HandoffSettings
 ) -> None:

@@ -155,7 +155,10 @@ def _is_text(path: str) -> bool:
 
 
 def _stays_inside(path: str, target: str) -> bool:
-    if not target or target.startswith("/") or "\\" in target:
+    below = [step for step in target.split("/") if step not in {"", "."}]
+    # Only in front `..` means the folder above: behind a link it is the one above where that leads.
+    climbs = ".." in below[next((n for n, step in enumerate(below) if step != ".."), len(below)) :]
+    if not target or target.startswith("/") or "\\" in target or climbs:
         return False
     where = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
     return where != ".." and not where.startswith("../")

@@ -124,6 +124,8 @@ def test_words_that_only_look_like_credentials_pass() -> None:
         ("l", MemberKind.LINK, "/etc/passwd"),
         ("a/l", MemberKind.LINK, "../../x"),
         ("l", MemberKind.LINK, ".."),
+        ("l", MemberKind.LINK, "here/.."),
+        ("a/b/l", MemberKind.LINK, "../here/../x"),
         ("l", MemberKind.LINK, ""),
     ],
 )

@@ -1,25 +1,21 @@
-"""The commands of the administrator's guide, word by word as it prints them.
+"""What of the administrator's guide is typed here, and with which words of this installation's own.
 
 Shell: reads the guide.
 """
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
+from tests import guide
 
-GUIDE = Path(__file__).parents[3] / "helm-values" / "README.md"
 RENDER, GPUS = "1. Before you begin", "2. GPUs, metrics, queues"
 INSTALL, LOOK = "3. Manifests and hub", "4. What is missing?"
 
 
-def blocks(heading: str) -> list[str]:
-    """Give the shell's blocks of a section, in their order; raises `LookupError` where there is none."""
-    text = GUIDE.read_text(encoding="utf-8")
-    section = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
-    found = re.findall(r"^```bash\n(.*?)^```", section[1], re.DOTALL | re.MULTILINE) if section else []
+def blocks(section: str) -> list[str]:
+    """Give what a section lets people type, in its order; raises `LookupError` where that is nothing."""
+    found = [block.text for block in guide.blocks(section) if block.language == "bash"]
     if not found:
-        raise LookupError(f"{GUIDE} has no commands under {heading!r}")
+        raise LookupError(f"{guide.GUIDE} has no commands under {section!r}")
     return found
 
 

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 import pytest
 
 from hub_ext.cli import main
+from tests.guide import GUIDE
 from tests.nodes.enterprise import guide
 
-FOLDER = guide.GUIDE.parent
+FOLDER = GUIDE.parent
 SETS = sorted(path.stem for path in (FOLDER / "sets").glob("*.yaml"))
 SECTIONS = (guide.RENDER, guide.GPUS, guide.INSTALL)
 

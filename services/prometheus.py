@@ -13,6 +13,7 @@ import json
 import math
 import ssl
 from collections.abc import Collection, Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -100,6 +101,8 @@ class Prometheus:
             trust_env=False,
             verify=_trust(ca_file),
         )
+        self._reader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="answers")
+        """One: an answer that is long takes turns with the event loop, and several would take all of them."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -110,6 +113,7 @@ class Prometheus:
     async def close(self) -> None:
         """Close all connections."""
         await self._client.aclose()
+        self._reader.shutdown(wait=False)
 
     async def query(self, expression: str, *, at: datetime | None = None) -> tuple[Sample, ...]:
         """Evaluate an expression that gives a vector or a number; values of users go through `quoted`.
@@ -124,7 +128,7 @@ class Prometheus:
             response = await self._client.post("api/v1/query", data=fields)
         except httpx.HTTPError as error:
             raise PrometheusError(f"no answer: {error!r}") from error
-        return await asyncio.to_thread(_read, response)
+        return await asyncio.get_running_loop().run_in_executor(self._reader, _read, response)
 
 
 def quoted(text: str) -> str:

@@ -5,18 +5,20 @@ Pure: no clock, no network.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, time
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from hub_ext.errors import BadValueError
 
-from .model import Git, RunRequest, Schedule
+from .model import Git, Notebook, RunRequest, Schedule
 from .schedules import next_start, zone_of
 from .settings import HandoffSettings
+from .snapshot import find_credential
 from .verdicts import RefusalReason, RunRefusedError
 
 NEVER_ALLOWED: Final = (
@@ -46,11 +48,17 @@ NEVER_ALLOWED: Final = (
     "*_proxy",
 )
 """Variables that no setting gives to users: they change who the run is, what it may reach or what it runs."""
-_SECRET: Final = re.compile(r"TOKEN|SECRET|PASSW(?:OR)?D|API_?KEY|ACCESS_?KEY|CREDENTIAL|PRIVATE_?KEY", re.I)
+_SECRET: Final = re.compile(
+    r"(?:TOKEN|SECRET|PASSW(?:OR)?D|API_?KEY|ACCESS_?KEY|CREDENTIALS?|PRIVATE_?KEY)\d*(?:_|$)", re.I
+)
+"""What ends a word of a name: `HF_TOKEN` is one, `TOKENIZERS_PARALLELISM` and `MAX_TOKENS` are none."""
+
+
+_SECRETS_OF_TEAMS: Final = "Ask an administrator for a Secret of your team."
 
 
 def check_environment(request: RunRequest, settings: HandoffSettings) -> None:
-    """Refuse variables that are not allowed, or that look like credentials.
+    """Refuse variables that are not allowed, and credentials in them, in parameters and in arguments.
 
     Raises
     ------
@@ -72,8 +80,25 @@ def check_environment(request: RunRequest, settings: HandoffSettings) -> None:
                 RefusalReason.CREDENTIAL_IN_ENVIRONMENT,
                 f"{name} looks like a credential, and variables of a run are kept in plain text.",
                 field=f"environment.{name}",
-                help="Ask an administrator for a Secret of your team.",
+                help=_SECRETS_OF_TEAMS,
             )
+    for field, values in _written(request):
+        if what := find_credential(json.dumps(values, ensure_ascii=False).encode()):
+            raise RunRefusedError(
+                RefusalReason.CREDENTIAL_IN_ENVIRONMENT,
+                f"{field} holds {what}, and what a run is asked for is kept in plain text.",
+                field=field,
+                help=_SECRETS_OF_TEAMS,
+            )
+
+
+def _written(request: RunRequest) -> Iterable[tuple[str, Any]]:
+    """Give what users write freely, and what stays readable with a run."""
+    yield "environment", dict(request.environment)
+    if isinstance(request.entry, Notebook):
+        yield "entry.parameters", dict(request.entry.parameters)
+    else:
+        yield "entry.arguments", list(request.entry.arguments)
 
 
 def check_git(request: RunRequest, settings: HandoffSettings) -> None:

@@ -228,6 +228,49 @@ def test_the_kernel_is_checked_where_it_is_known(scene: Scene) -> None:
     plan_run(known, read_request(body(entry=notebook)), run=RUN)
 
 
+@pytest.mark.parametrize(
+    "name", ["TOKENIZERS_PARALLELISM", "APP_MAX_TOKENS", "APP_SECRETARY", "APP_PASSWORDLESS"]
+)
+def test_a_name_that_only_begins_like_a_credential_s_is_none(scene: Scene, name: str) -> None:
+    plan_run(scene, read_request(body(environment={name: "1"})), run=RUN)
+
+
+@pytest.mark.parametrize(
+    "name", ["APP_TOKEN", "APP_TOKEN_2", "APP_MYTOKEN", "APP_API_KEY", "APP_db_password"]
+)
+def test_a_name_of_a_credential_is_one(scene: Scene, name: str) -> None:
+    assert refusal(scene, environment={name: "x"}).reason == "credential-in-environment"
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"environment": {"APP_X": "hf_" + "a" * 34}}, "environment"),
+        (
+            {"entry": {"type": "script", "path": "train.py", "arguments": ["--t=ghp_" + "a" * 36]}},
+            "entry.arguments",
+        ),
+        (
+            {
+                "entry": {
+                    "type": "notebook",
+                    "path": "train.ipynb",
+                    "parameters": {"a": [{"b": "AKIA" + "A" * 16}]},
+                }
+            },
+            "entry.parameters",
+        ),
+    ],
+)
+def test_a_credential_is_not_kept_with_what_was_asked_for(
+    scene: Scene, changes: dict[str, Any], field: str
+) -> None:
+    """It would stand in the record, in the executed notebook and on the page."""
+    error = refusal(scene, **changes)
+    assert (error.reason, error.field) == ("credential-in-environment", field)
+    assert "aaaa" not in error.text.lower()
+
+
 def test_a_notebook_that_nothing_could_run_is_refused_before_it_waits(scene: Scene) -> None:
     """Papermill would say so, once the run has had its turn in the queue."""
     notebook = {"type": "notebook", "path": "train.ipynb"}

@@ -12,7 +12,7 @@ from hub_ext.selection_access import Person
 
 from .board import Board, unknown
 from .core import Core
-from .desk import Desk, Submitted
+from .desk import Desk
 from .ids import ANNOTATION_CANCELED
 from .keeper import Keeper
 from .reasons import RunReason
@@ -20,6 +20,7 @@ from .record import Record
 from .seen import Seen
 from .status import Phase, Status
 from .steps import steps_of
+from .submitted import Submitted
 from .texts import sentence
 from .verdicts import RefusalReason, RunRefusedError
 

@@ -11,7 +11,7 @@ import re
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from hub_ext.catalog.model import RunKind
@@ -34,50 +34,14 @@ from .people import Asker, ask_hub
 from .plan import Plan
 from .queue import Forecast, When
 from .record import Record
-from .schedules import Coming, coming
+from .schedules import coming
 from .seen import record_from
 from .store import StoreError, refusal
+from .submitted import Submitted
 from .texts import of_run
 from .verdicts import RefusalReason, RunRefusedError
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Submitted:
-    """What came of a submission."""
-
-    record: Record
-    created: bool
-    """False for one that was there already, and for a dry run."""
-    forecast: Forecast
-    notices: tuple[str, ...] = ()
-    coming: Coming | None = None
-    """First run of a schedule."""
-    released: bool = False
-    """Whether the server was asked to stop."""
-
-    @property
-    def told(self) -> tuple[str, ...]:
-        """What its user should know, the next start of a schedule first."""
-        starts = (f"It starts on {self.coming.text}, and then again and again.",) if self.coming else ()
-        return (*starts, *self.notices)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Give the body of the answer."""
-        return {
-            "id": self.record.id,
-            "created": self.created,
-            "title": self.record.title,
-            "kind": self.record.kind,
-            "profile": self.record.profile,
-            "image": self.record.image,
-            "queue": self.record.queue,
-            "forecast": self.forecast.as_dict(),
-            "notices": list(self.told),
-            "next": self.coming.at.isoformat() if self.coming else None,
-            "released": self.released,
-        }
 
 
 class Desk:

@@ -181,3 +181,14 @@ def check_kernel(named: str | None, override: str | None, kernels: Sequence[str]
         allowed=kernels,
         help=f"Choose one of: {', '.join(kernels) or 'none is installed'}.",
     )
+
+
+def no_kernel(path: str, kernels: Sequence[str]) -> RunRefusedError:
+    """Make the error for a notebook that papermill would not begin, once it had its turn in the queue."""
+    return RunRefusedError(
+        RefusalReason.KERNEL_MISSING,
+        f"{path!r} names no kernel, or is not a whole notebook.",
+        field="entry.kernel",
+        allowed=kernels,
+        help="Open it in JupyterLab and save it, or say which kernel is to run it.",
+    )

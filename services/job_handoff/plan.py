@@ -17,7 +17,7 @@ from hub_ext.selection import Refusal, select
 from hub_ext.selection_access import Person, is_allowed
 from hub_ext.units import format_duration
 
-from .inputs import check_environment, check_git, check_kernel, check_schedule
+from .inputs import check_environment, check_git, check_kernel, check_schedule, no_kernel
 from .model import Notebook, RunRequest, Schedule
 from .settings import HandoffSettings
 from .verdicts import RefusalReason, RunRefusedError
@@ -263,13 +263,7 @@ def _check_kernel(scene: Scene, request: RunRequest) -> None:
     path, kernel = request.entry.path, request.entry.kernel
     named = scene.source_kernels.get(path)
     if path in scene.source_kernels and named is None and kernel is None:
-        raise RunRefusedError(
-            RefusalReason.KERNEL_MISSING,
-            f"{path!r} names no kernel, or is not a whole notebook.",
-            field="entry.kernel",
-            allowed=request.kernels or (),
-            help="Open it in JupyterLab and save it, or say which kernel is to run it.",
-        )
+        raise no_kernel(path, request.kernels or ())
     if request.kernels is not None:
         check_kernel(named, kernel, request.kernels)
 

@@ -187,10 +187,11 @@ def send_form(client: httpx.Client, page: httpx.Response, account: Account) -> h
     action = re.search(r'<form[^>]*action="([^"]+)"', page.text)
     if action is None:
         raise ApiError("GET", str(page.url), page.status_code, page.text[:2000])
-    # Its cookies are for https only; a browser makes an exception for this machine's own address.
-    cookies = "; ".join(f"{one.name}={one.value}" for one in client.cookies.jar if one.secure)
+    # At this machine's own address its cookies are for https only, for which a browser makes an exception.
+    secure = "; ".join(f"{one.name}={one.value}" for one in client.cookies.jar if one.secure)
     fields = {"username": account.name, "password": account.password}
-    return client.post(html.unescape(action[1]), data=fields, headers={"Cookie": cookies})
+    headers = {"Cookie": secure} if secure else {}
+    return client.post(html.unescape(action[1]), data=fields, headers=headers)
 
 
 @contextlib.contextmanager

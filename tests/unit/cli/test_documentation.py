@@ -29,5 +29,4 @@ def test_codes_of_rendering_have_a_row(code):
 
 @pytest.mark.parametrize("code", codes.Code)
 def test_codes_of_an_import_have_a_row_with_severity_and_meaning(code):
-    severity, meaning = codes.RULES[code]
-    assert f"\n| `{code}` | {severity} | {meaning} |\n" in PAGE
+    assert f"\n| `{code}` | {code.severity} | {code.meaning} |\n" in PAGE

@@ -12,6 +12,6 @@ function localize(root) {
     } catch {
       theirs = ""; // a zone that this browser does not know
     }
-    if (show() !== theirs) one.textContent += `, ${show()} where you are`;
+    if (show() !== theirs) one.textContent += ` (${show()} where you are)`;
   }
 }

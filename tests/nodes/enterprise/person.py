@@ -39,9 +39,12 @@ class Person:
         """Send the page's form; ends when the workspace answers behind the proxy."""
         self.open("/hub/spawn").raise_for_status()
         sent = self._client.post(
-            f"{self._url}/hub/spawn", params={"_xsrf": self._xsrf()}, files={"profile": (None, profile)}
+            f"{self._url}/hub/spawn",
+            params={"_xsrf": self._xsrf()},
+            files={"profile": (None, profile)},
+            follow_redirects=False,  # the page of the wait answers as a browser's script needs it
         )
-        assert sent.is_success, sent.text[:2000]
+        assert sent.status_code == 302, sent.text[:2000]
 
         def missing() -> str | None:
             server = self.ask("GET", f"users/{self.name}")["servers"].get("")

@@ -141,7 +141,7 @@ HAND_OFF = f"""
 mkdir -p ~/work && cd ~/work && echo "{SCRIPT}" > answer.py
 gpu-workspaces run answer.py --profile notebook --watch
 gpu-workspaces handoff fetch --finished
-cat ~/runs/*/outputs/answer.txt
+cat ~/runs/*/answer.txt
 """
 
 

@@ -19,6 +19,8 @@ from hub_ext.errors import WorkspaceError
 log = logging.getLogger(__name__)
 
 OUTCOMES: Final = ("done", "failed", "too-long")
+FIRST_RETRY: Final = 1.0
+"""Seconds to wait while no pass was ever done: a service may be up before the hub is. Doubled each time."""
 
 
 class LoopMetrics:
@@ -61,7 +63,8 @@ class Loop:
         Parameters
         ----------
         once
-            Does one pass; the next begins `every` after the start of this one, never before its end.
+            Does one pass; the next begins `every` after the start of this one, never before its end, and
+            sooner as long as none was ever done.
         limit
             A pass that takes longer is cancelled; by default ten times `every`, at least a minute.
         """
@@ -88,6 +91,7 @@ class Loop:
         """Pass after pass, until `end`."""
         for outcome in OUTCOMES:
             metrics.passes.labels(self.name, outcome)
+        retry = FIRST_RETRY
         while not self._ending:
             self._wake.clear()
             started = time.monotonic()
@@ -98,7 +102,9 @@ class Loop:
                 self.last_done = datetime.now(UTC)
                 metrics.seconds.labels(self.name).observe(took)
                 metrics.last.labels(self.name).set_to_current_time()
-            await self._rest(self._every - took)
+            pause = self._every if self.last_done else min(retry, self._every)
+            retry = min(2 * retry, self._every)
+            await self._rest(pause - took)
 
     async def _pass(self) -> str:
         try:

@@ -236,6 +236,29 @@ async def test_a_pass_that_hangs_is_cancelled():
     assert await run(loop, passes) == {"done": 1, "failed": 0, "too-long": 1}
 
 
+async def test_a_service_that_is_up_before_the_hub_does_not_wait_a_whole_turn(monkeypatch):
+    monkeypatch.setattr("services.base.loop.FIRST_RETRY", 0.001)
+    passes = Passes(*[HubError("not up yet")] * 5, "fine")
+    loop = Loop("test", passes.once, every=timedelta(hours=1))
+    assert await run(loop, passes) == {"done": 1, "failed": 5, "too-long": 0}
+
+
+async def test_a_pass_that_fails_later_waits_for_its_turn(monkeypatch):
+    monkeypatch.setattr("services.base.loop.FIRST_RETRY", 0.001)
+    passes = Passes("fine", HubError("away"), "fine")
+    loop = Loop("test", passes.once, every=timedelta(hours=1))
+    rests = []
+
+    async def rest(seconds):
+        rests.append(round(seconds))
+        if passes.over.is_set():
+            loop.end()
+
+    monkeypatch.setattr(loop, "_rest", rest)
+    assert await run(loop, passes) == {"done": 2, "failed": 1, "too-long": 0}
+    assert rests == [3600] * 3
+
+
 async def test_the_next_pass_can_be_asked_for():
     passes = Passes("fine", "fine")
     loop = Loop("test", passes.once, every=timedelta(hours=1))

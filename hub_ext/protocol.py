@@ -22,7 +22,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstrai
 from pydantic.alias_generators import to_camel
 
 URL_ENV: Final = "GPU_WORKSPACES_CULLER_URL"
-"""Variable of a workspace: where the culler answers, such as ``http://hub:10181/services/idle-culler``.
+"""Variable of a workspace: where the culler answers, such as ``http://hub:10101/services/idle-culler``.
 Without it the agent reports to nobody."""
 MAX_BODY: Final = 256 * 1024
 """Bytes of one message."""

@@ -56,6 +56,8 @@ def run(args: argparse.Namespace) -> Report:
     now = args.now or datetime.now(tz=UTC)
     if now.tzinfo is None:
         raise UsageError(f"--now {now.isoformat()}: say the time zone, such as +00:00")
+    if not args.cluster and not args.profile:
+        raise UsageError("who uses how much stands in files of a cluster: name them with --cluster")
     state = load_state(args.cluster, rules.weights, now)
     snapshot = state.snapshot(now)
     if not args.profile:

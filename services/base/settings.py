@@ -82,7 +82,9 @@ def _read(path: Path) -> Document:
     try:
         return _parse(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError([_finding(Document(data=None, file=str(path)), (), str(error))]) from None
+        why = getattr(error, "strerror", None) or error
+        problem = f"the file cannot be read: {why}"
+        raise SettingsError([_finding(Document(data=None, file=str(path)), (), problem)]) from None
 
 
 def _parse(text: str, source: str) -> Document:

@@ -52,6 +52,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     for act in acts.choices.values():  # also behind the word, where it is looked for
         act.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+        act.add_argument(
+            "--strict", action="store_true", default=argparse.SUPPRESS, help="let warnings fail too"
+        )
 
 
 def run(args: argparse.Namespace) -> Report:

@@ -79,6 +79,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Report:
     if not args.path.is_file():
         raise UsageError(f"there is no file {args.path}")
+    if not (args.profile or args.prepare):
+        raise UsageError("--profile says what it runs on; the page of the job-handoff lists what there is")
     try:
         with Client.from_environment() as client:
             return _run(client, args)

@@ -137,7 +137,7 @@ TEXTS: Final = {
     Reason.NODE_REFUSED: "The node did not take the pod.",
     Reason.NODE_LOST: "The node was lost.",
     Reason.EVICTED: "The node ran short and ended the pod.",
-    Reason.TOOL_IMAGE: "The image of the tool (`tool`) could not be fetched or run.",
+    Reason.TOOL_IMAGE: "The image of the tool (`pods.tool`) could not be fetched or run.",
     Reason.RUNTIME_ERROR: "The node could not start a container from the image.",
     Reason.POD_REFUSED: "The API server refuses the pod that is to fetch it.",
     Reason.PULLS_REFUSED: "The API server refuses every pod of the prepuller: its namespace, its rights, or "

@@ -57,7 +57,7 @@ class Culler:
     Parameters
     ----------
     url
-        Its prefix, such as ``http://hub:10181/services/idle-culler``.
+        Its prefix, such as ``http://hub:10101/services/idle-culler``.
     token
         The server's ``JUPYTERHUB_API_TOKEN``.
 

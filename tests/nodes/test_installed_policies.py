@@ -130,7 +130,7 @@ REACH: Mapping[str, Reach] = {
     | {
         "hub": {*EVERYWHERE, "ada", "bob"},
         "proxy": {*IN_HUB["proxy"], "hub:idle-culler"},
-        "prometheus": {"proxy:http"},
+        "prometheus": {"hub:http", "hub:idle-culler", "proxy:http"},
     },
     "research-team": IN_HUB
     | {

@@ -143,8 +143,16 @@ def test_files_that_are_no_cluster(run: Run, tmp_path: Path, text: str, problem:
     assert problem in err
 
 
+def test_without_a_cluster_nobody_is_said_to_use_nothing(run: Run) -> None:
+    status, out, err = run("quota", CATALOG)
+    assert (status, out) == (2, "")
+    assert "name them with --cluster" in err
+
+
 def test_a_moment_needs_its_time_zone(run: Run) -> None:
-    assert run("quota", CATALOG, "--now", "2026-11-30T12:00:00")[0] == 2
+    status, _, err = run("quota", CATALOG, "--now", "2026-11-30T12:00:00")
+    assert status == 2
+    assert "say the time zone" in err
 
 
 def test_several_yaml_documents_are_read(run: Run, tmp_path: Path) -> None:

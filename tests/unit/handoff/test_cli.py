@@ -88,6 +88,12 @@ async def test_why_not_is_a_finding(command: Command, script: Path) -> None:
     assert (await command("run", script.parent / "none.py", "--profile", "cpu"))[0] == 2
 
 
+async def test_nothing_is_sent_of_a_run_without_a_profile(command: Command, script: Path) -> None:
+    status, answer = await command("run", script, "--root", script.parent / "elsewhere")
+    assert status == 2
+    assert answer["error"].startswith("--profile says what it runs on")
+
+
 async def test_preparing_gives_the_page_to_open(command: Command, script: Path) -> None:
     status, prepared = await command("run", script, "--prepare")
     assert status == 0
@@ -221,6 +227,13 @@ async def test_outside_a_workspace_the_command_says_what_is_missing(
     status, answer = await command("run", script, "--profile", "cpu")
     assert status == 2
     assert "GPU_WORKSPACES_HANDOFF_URL" in answer["error"]
+
+
+async def test_settings_that_are_not_there_are_named(command: Command, tmp_path: Path) -> None:
+    status, answer = await command("handoff", "place", "--strict", tmp_path / "none.yaml")
+    assert status == 2
+    assert f"{tmp_path / 'none.yaml'}" in answer["error"]
+    assert "cannot be read: No such file" in answer["error"]
 
 
 async def test_manifests_are_checked_offline(command: Command, tmp_path: Path) -> None:

@@ -38,7 +38,8 @@ async def test_the_home_is_as_the_profile_says_and_the_user_s_in_all_servers(
 async def test_a_named_server_takes_no_shared_home_with_it(
     make: Callable[..., WorkspaceSpawner], deleted: list[str]
 ) -> None:
-    default, named = make(), make("lab", pvc_name_template="claim-{user_server}")
+    own = "claim-{user_server}-{servername}"  # KubeSpawner 7.1 looks for the first in it, 7.0 for the second
+    default, named = make(), make("lab", pvc_name_template=own)
     await pod_of(named, {"profile": "cpu"})
     await named.delete_forever()
     assert deleted == []
@@ -101,7 +102,8 @@ async def test_a_named_server_takes_what_is_its_own_whatever_the_default_one_rem
     make: Callable[..., WorkspaceSpawner], deleted: list[str], claims: list[Any], gone: list[str]
 ) -> None:
     """After an upgrade a user's servers may remember an old name that the default one has not used yet."""
-    default, named = make(), make("lab", pvc_name_template="claim-{user_server}")
+    own = "claim-{user_server}-{servername}"  # KubeSpawner 7.1 looks for the first in it, 7.0 for the second
+    default, named = make(), make("lab", pvc_name_template=own)
     named.load_state({"pvc_name": "claim-a-64a"})
     assert default.pvc_name != named.pvc_name
     named.api.homes = claims

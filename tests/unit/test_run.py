@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -13,6 +14,21 @@ import pytest
 
 from tests import matrix, results, run
 from tests.devcluster.waiting import until
+
+
+def test_what_one_end_leaves_out_knows_no_hub() -> None:
+    packages = [f"hub_ext.{name}" for name in ("catalog", "gpu", "render")] + ["services.doctor"]
+    code = f"""
+import importlib, pkgutil, sys
+for name in {packages}:
+    package = importlib.import_module(name)
+    for module in pkgutil.walk_packages(package.__path__, name + "."):
+        if not module.name.endswith(".__main__"):
+            importlib.import_module(module.name)
+assert not {{"jupyterhub", "kubespawner"}} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert all((Path(__file__).parent / folder).is_dir() for folder in run.WITHOUT_HUB)
 
 
 def test_ends_when_told_to(monkeypatch: pytest.MonkeyPatch) -> None:

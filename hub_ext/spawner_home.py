@@ -67,6 +67,9 @@ class HomeSpawner(AttemptSpawner):
     home: Home | None = None
     """What is known of the home that was used last."""
 
+    _absent: tuple[str, str] | None = None
+    """Namespace and name of a claim that this attempt has seen not to be there; nobody asks for it again."""
+
     _may_read_volumes: ClassVar[bool] = True
     """Whether the API server has let the hub look; asked again when the hub is started anew."""
 
@@ -96,6 +99,7 @@ class HomeSpawner(AttemptSpawner):
 
         A new claim beside it would be an empty home. `server` is whose home it is: empty for the user's own.
         """
+        self._absent = None
         if self._pvc_exists or await self._claim(self.pvc_name) is not None:
             return
         found = await self._homes(server)
@@ -105,6 +109,8 @@ class HomeSpawner(AttemptSpawner):
         if found:
             self.log.info("Found the home of %s by whose it is: %s", self._log_name, found[0])
             self.pvc_name, self._pvc_exists = found[0], True
+        else:
+            self._absent = (self.namespace, self.pvc_name)
 
     async def _homes(self, server: str) -> tuple[str, ...]:
         selector = homes_selector(self.user.name)
@@ -124,7 +130,8 @@ class HomeSpawner(AttemptSpawner):
 
     async def _check_owner_of_home(self) -> None:
         """Refuse a claim that another user's name leads to: names are shortened, and hashes can collide."""
-        claim = await self._claim(self.pvc_name)
+        absent = self._absent == (self.namespace, self.pvc_name)
+        claim = None if absent else await self._claim(self.pvc_name)
         if claim is not None and is_somebody_else_s(claim, self.user.name):
             raise self._refuse(_NOT_YOURS)
         if self.home is not None and (claim is None or claim.spec.volume_name != self.home.volume):

@@ -177,6 +177,17 @@ async def test_a_home_is_found_by_whose_it_is_where_the_database_was_lost(
     assert spawner._pvc_exists is bool(used)
 
 
+async def test_a_new_user_s_home_is_asked_for_once(make: Callable[..., WorkspaceSpawner]) -> None:
+    """What is asked at each first start is what many starts at once cost the hub."""
+    spawner = make()
+    for _ in range(2):  # a second attempt asks anew: meanwhile it may be there
+        spawner.api.asked.clear()
+        await pod_of(spawner, {"profile": "cpu"})
+        by_name, by_owner = spawner.api.asked
+        assert by_name == spawner.pvc_name
+        assert by_owner.startswith("component=singleuser-storage,hub.jupyter.org/username in (")
+
+
 async def test_no_home_is_guessed_where_several_may_be_it(make: Callable[..., WorkspaceSpawner]) -> None:
     spawner = make()
     spawner.api.homes = [claim("old-1", "ada"), claim("old-2", "ada")]

@@ -52,6 +52,8 @@ class Api:
         self.volumes: dict[str, Any] = {}
         """Those that may be read."""
         self.looked: list[str] = []
+        self.asked: list[str] = []
+        """Names of claims that were asked for, and selectors of lists of them."""
 
     async def create_namespaced_pod(
         self, _namespace: str, pod: Any, *, _preload_content: bool, dry_run: str = ""
@@ -72,6 +74,7 @@ class Api:
         self.grace.append(grace_period_seconds)
 
     async def read_namespaced_persistent_volume_claim(self, name: str, _namespace: str) -> Any:
+        self.asked.append(name)
         if self.silent:
             self.silent -= 1
             raise ClientConnectionError("gone")
@@ -90,6 +93,7 @@ class Api:
         return found
 
     async def list_namespaced_persistent_volume_claim(self, namespace: str, *, label_selector: str) -> Any:
+        self.asked.append(label_selector)
         asked = {"labelSelector": label_selector}
         labels = [{"metadata": {"namespace": namespace, "labels": one.metadata.labels}} for one in self.homes]
         found = [matches(one, namespace, asked) for one in labels]

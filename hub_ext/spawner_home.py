@@ -68,7 +68,7 @@ class HomeSpawner(AttemptSpawner):
     """What is known of the home that was used last."""
 
     _absent: tuple[str, str] | None = None
-    """Namespace and name of a claim that this attempt has seen not to be there; nobody asks for it again."""
+    """Namespace and name of a claim that was just seen not to be there: it is tried out without asking again."""
 
     _may_read_volumes: ClassVar[bool] = True
     """Whether the API server has let the hub look; asked again when the hub is started anew."""
@@ -130,7 +130,7 @@ class HomeSpawner(AttemptSpawner):
 
     async def _check_owner_of_home(self) -> None:
         """Refuse a claim that another user's name leads to: names are shortened, and hashes can collide."""
-        absent = self._absent == (self.namespace, self.pvc_name)
+        absent, self._absent = self._absent == (self.namespace, self.pvc_name), None
         claim = None if absent else await self._claim(self.pvc_name)
         if claim is not None and is_somebody_else_s(claim, self.user.name):
             raise self._refuse(_NOT_YOURS)

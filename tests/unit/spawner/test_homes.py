@@ -177,7 +177,9 @@ async def test_a_home_is_found_by_whose_it_is_where_the_database_was_lost(
     assert spawner._pvc_exists is bool(used)
 
 
-async def test_a_new_user_s_home_is_asked_for_once(make: Callable[..., WorkspaceSpawner]) -> None:
+async def test_a_new_user_s_home_is_asked_for_once_and_once_more_when_it_is_made(
+    make: Callable[..., WorkspaceSpawner],
+) -> None:
     """What is asked at each first start is what many starts at once cost the hub."""
     spawner = make()
     for _ in range(2):  # a second attempt asks anew: meanwhile it may be there
@@ -186,6 +188,8 @@ async def test_a_new_user_s_home_is_asked_for_once(make: Callable[..., Workspace
         by_name, by_owner = spawner.api.asked
         assert by_name == spawner.pvc_name
         assert by_owner.startswith("component=singleuser-storage,hub.jupyter.org/username in (")
+        await spawner.get_pod_manifest()
+        assert spawner.api.asked[2:] == [spawner.pvc_name], "somebody else may have been faster"
 
 
 async def test_no_home_is_guessed_where_several_may_be_it(make: Callable[..., WorkspaceSpawner]) -> None:

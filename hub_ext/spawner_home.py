@@ -68,7 +68,7 @@ class HomeSpawner(AttemptSpawner):
     """What is known of the home that was used last."""
 
     _absent: tuple[str, str] | None = None
-    """Namespace and name of a claim that was just seen not to be there: it is tried out without asking again."""
+    """Namespace and name of a claim that was just seen not to be there: the trial asks no second time."""
 
     _may_read_volumes: ClassVar[bool] = True
     """Whether the API server has let the hub look; asked again when the hub is started anew."""

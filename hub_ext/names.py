@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -37,6 +38,11 @@ ANNOTATION_SERVER: Final = f"{DOMAIN}/server"
 ANNOTATION_CHOICES: Final = f"{DOMAIN}/choices"
 """What the user picked, as JSON, so that a running pod explains itself."""
 
+HUB_USER: Final = "hub.jupyter.org/username"
+"""KubeSpawner's, on pods and claims: the annotation is the user's name, the label a short form of it."""
+HUB_SERVER: Final = "hub.jupyter.org/servername"
+"""KubeSpawner's annotation with the server's name, which is empty for the user's own."""
+
 MAX_LABEL: Final = 63
 _HASH_LENGTH: Final = 10
 """Base32 digits of SHA-256: 50 bits, so a million names collide with a chance below one in two thousand."""
@@ -47,6 +53,12 @@ _LABEL_NAME: Final = _LABEL_VALUE
 _DNS_SUBDOMAIN: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*")
 _MARKED: Final = re.compile(rf".*--[a-z2-7]{{{_HASH_LENGTH}}}", re.DOTALL)
 """What our shortened names look like. A foreign name of this shape is shortened too: it could equal one."""
+
+
+def server_of(annotations: Mapping[str, str]) -> tuple[str, str]:
+    """Read the exact names of user and server from the annotations of a pod; empty where they tell none."""
+    user = annotations.get(ANNOTATION_USER, annotations.get(HUB_USER, ""))
+    return user, annotations.get(ANNOTATION_SERVER, annotations.get(HUB_SERVER, ""))
 
 
 def is_dns_label(text: str) -> bool:

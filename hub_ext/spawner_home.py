@@ -24,11 +24,11 @@ from tornado import web
 from .catalog.compose import Workspace
 from .cluster.zones import zones_of_volume
 from .homes import Home, read_home
+from .names import HUB_SERVER
 from .render.pod import UserFacts, build_claim
 from .selection import Refusal
 from .spawner_attempt import AttemptSpawner
 from .spawner_objects import (
-    SERVER_NOTE,
     homes_of,
     homes_selector,
     is_of_server,
@@ -199,9 +199,7 @@ class HomeSpawner(AttemptSpawner):
         if wanted:
             put_on_claim(claim, wanted)
         if self.pvc_name == self.user.spawner.pvc_name:
-            claim.metadata.annotations.pop(
-                SERVER_NOTE, None
-            )  # it is not the server's own that makes it first
+            claim.metadata.annotations.pop(HUB_SERVER, None)  # it is not the server's own that makes it first
         return claim
 
     async def delete_forever(self) -> None:

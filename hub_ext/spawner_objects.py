@@ -13,20 +13,14 @@ from typing import Any, Final
 from kubernetes_asyncio.client.rest import ApiException
 from kubespawner.slugs import escape_slug, is_valid_label, safe_slug
 
-from .names import ANNOTATION_USER, is_label_value
+from .names import ANNOTATION_USER, HUB_SERVER, HUB_USER, is_label_value
 from .quota.refusals import explain, read_answer
 from .quota.verdicts import Refusal
 
-_USER_KEY: Final = "hub.jupyter.org/username"
-"""Label with a short form of the user's name, annotation with the name itself."""
-
-_OWNER_ANNOTATIONS: Final = (ANNOTATION_USER, _USER_KEY)
+_OWNER_ANNOTATIONS: Final = (ANNOTATION_USER, HUB_USER)
 
 _HOMES: Final = "component=singleuser-storage"
 """Selects the claims that KubeSpawner makes (`KubeSpawner.get_pvc_manifest`)."""
-
-SERVER_NOTE: Final = "hub.jupyter.org/servername"
-"""Where KubeSpawner writes the name of a named server."""
 
 _CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 """Older spelling of the storage class, which KubeSpawner writes too (`objects.make_pvc`)."""
@@ -66,7 +60,7 @@ def homes_selector(user: str) -> str:
     """Select claims of one user, as KubeSpawner 7 labels them and as those before it did."""
     slugs = {safe_slug(user, is_valid=is_valid_label), escape_slug(user)}
     values = sorted(slug for slug in slugs if is_label_value(slug))
-    return f"{_HOMES},{_USER_KEY} in ({', '.join(values)})"
+    return f"{_HOMES},{HUB_USER} in ({', '.join(values)})"
 
 
 def homes_of(claims: Iterable[Any], *, user: str, server: str) -> tuple[str, ...]:
@@ -77,7 +71,7 @@ def homes_of(claims: Iterable[Any], *, user: str, server: str) -> tuple[str, ...
     return tuple(
         claim.metadata.name
         for claim in claims
-        if (claim.metadata.annotations or {}).get(_USER_KEY) == user
+        if (claim.metadata.annotations or {}).get(HUB_USER) == user
         and is_of_server(claim, server)
         and claim.metadata.deletion_timestamp is None
     )
@@ -86,7 +80,7 @@ def homes_of(claims: Iterable[Any], *, user: str, server: str) -> tuple[str, ...
 def is_of_server(claim: Any, server: str) -> bool:
     """Say whether a claim is of one server; of the one without a name where it names none."""
     annotations = claim.metadata.annotations or {}
-    return bool(annotations.get(SERVER_NOTE, "") == server)
+    return bool(annotations.get(HUB_SERVER, "") == server)
 
 
 def explain_api_error(error: Exception) -> Refusal:

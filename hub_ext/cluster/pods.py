@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from ..names import DOMAIN
+from ..names import DOMAIN, HUB_SERVER, HUB_USER
 from ..quota.arithmetic import FINISHED_PHASES, PodRequest, Resources, is_overdue, pod_request
 from .times import read_time
 
@@ -20,8 +20,8 @@ NOTEBOOK: Final = "notebook"
 """Name that KubeSpawner gives the user's container (`kubespawner.objects.make_pod`)."""
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 KUEUE_GATE: Final = "kueue.x-k8s.io/admission"
-_KEPT_LABELS: Final = (QUEUE_LABEL, "component", "app.kubernetes.io/component", "hub.jupyter.org/username")
-_KEPT_NOTES: Final = ("hub.jupyter.org/username", "hub.jupyter.org/servername")
+_KEPT_LABELS: Final = (QUEUE_LABEL, "component", "app.kubernetes.io/component", HUB_USER)
+_KEPT_NOTES: Final = (HUB_USER, HUB_SERVER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from ..catalog.compose import Workspace
 from ..catalog.gpus import equivalents, grant, resource_of
 from ..catalog.model import Catalog, MigGpu
 from ..gpu.resources import MIG_PREFIX, is_accelerator
-from ..names import ANNOTATION_SERVER, ANNOTATION_USER, LABEL_POOL, LABEL_TEAM
+from ..names import LABEL_POOL, LABEL_TEAM, server_of
 from .arithmetic import (
     CPU,
     GPU_EQUIVALENTS,
@@ -36,8 +36,6 @@ from .usage import Holding, Owner, server_key
 COMPONENT_LABEL: Final = "component"
 SINGLEUSER: Final = "singleuser-server"
 """What KubeSpawner writes on the pods of servers (`KubeSpawner.component_label`)."""
-_HUB_USER: Final = "hub.jupyter.org/username"
-_HUB_SERVER: Final = "hub.jupyter.org/servername"
 """KubeSpawner's own annotations, for pods that were started without the catalog."""
 
 
@@ -115,8 +113,7 @@ def holding_of(pod: Mapping[str, Any], weights: Weights, request: PodRequest | N
     labels, notes = metadata.get("labels") or {}, metadata.get("annotations") or {}
     request = request or pod_request(pod.get("spec") or {})
     is_server = labels.get(COMPONENT_LABEL) == SINGLEUSER
-    user = notes.get(ANNOTATION_USER, notes.get(_HUB_USER, ""))
-    server = notes.get(ANNOTATION_SERVER, notes.get(_HUB_SERVER, ""))
+    user, server = server_of(notes)
     namespace = metadata.get("namespace", "")
     worth = weights.worth(request.requests, labels.get(LABEL_POOL, ""))
     extra: dict[str, Amount] = {SERVERS: int(is_server), GPU_EQUIVALENTS: worth}

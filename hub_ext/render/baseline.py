@@ -8,7 +8,7 @@ Pure: no clock, no network.
 
 from typing import Any
 
-from ..names import label_value, object_name
+from ..names import HUB_SERVER, HUB_USER, label_value, object_name
 from .fragment import NOTEBOOK
 
 PORT = 8888
@@ -20,14 +20,14 @@ def bare_pod(user: str, server: str = "") -> dict[str, Any]:
     labels = {
         "app.kubernetes.io/component": "singleuser-server",
         "component": "singleuser-server",
-        "hub.jupyter.org/username": label_value(user),
+        HUB_USER: label_value(user),
     }
     container = {
         "name": NOTEBOOK,
         "args": ["jupyterhub-singleuser"],
         "ports": [{"name": "notebook-port", "containerPort": PORT}],
     }
-    annotations = {"hub.jupyter.org/username": user, "hub.jupyter.org/servername": server}
+    annotations = {HUB_USER: user, HUB_SERVER: server}
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -19,12 +19,11 @@ from hub_ext.cluster.pods import Pod, read_pod
 from hub_ext.errors import HubError, KubeError, RemoteError
 from hub_ext.gpu.resources import is_accelerator
 from hub_ext.names import (
-    ANNOTATION_SERVER,
-    ANNOTATION_USER,
     LABEL_GPU_SHARING,
     LABEL_PROFILE,
     LABEL_PROFILE_VERSION,
     LABEL_TEAM,
+    server_of,
 )
 from hub_ext.quota.arithmetic import FINISHED_PHASES
 from hub_ext.quota.demand import COMPONENT_LABEL, SINGLEUSER
@@ -43,8 +42,6 @@ T = TypeVar("T")
 SERVERS: Final = f"{COMPONENT_LABEL}={SINGLEUSER}"
 NEWCOMERS: Final = 50
 """Users that are read by themselves in one pass; more wait for the next list."""
-HUB_USER: Final = "hub.jupyter.org/username"
-HUB_SERVER: Final = "hub.jupyter.org/servername"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -239,9 +236,7 @@ def hub_facts(server: Server) -> HubFacts:
 
 def key_of(pod: Pod) -> Key:
     """Say whose pod it is: the exact names stand in annotations."""
-    notes = pod.notes
-    user = notes.get(ANNOTATION_USER, notes.get(HUB_USER, ""))
-    return user, notes.get(ANNOTATION_SERVER, notes.get(HUB_SERVER, ""))
+    return server_of(pod.notes)
 
 
 def pod_facts(pod: Pod) -> PodFacts:

@@ -14,6 +14,7 @@ from hub_ext.rights import HUB, Where
 from tests.devcluster.kube import KubeCluster
 from tests.devcluster.pytest_plugin import control_cluster, namespace_name
 from tests.hub.harness import IS_5, Hub, notebook_server
+from tests.hub.volumes import build_volume
 
 __all__ = ["control_cluster"]
 
@@ -44,22 +45,7 @@ def cluster(control_cluster: KubeCluster) -> KubeCluster:
 def homes(cluster: KubeCluster) -> Iterator[None]:
     """A class of volumes that exist in the API only, as the machines do."""
     names = [f"hub-tests-{secrets.token_hex(4)}-{number}" for number in range(HOMES)]
-    cluster.apply(
-        *(
-            {
-                "apiVersion": "v1",
-                "kind": "PersistentVolume",
-                "metadata": {"name": name},
-                "spec": {
-                    "capacity": {"storage": "1Gi"},
-                    "accessModes": ["ReadWriteOnce"],
-                    "storageClassName": "hub-tests",
-                    "hostPath": {"path": f"/var/empty/{name}"},
-                },
-            }
-            for name in names
-        )
-    )
+    cluster.apply(*(build_volume(name, "hub-tests") for name in names))
     yield
     cluster.kubectl("delete", "persistentvolume", "--wait=false", *names)
 

@@ -16,6 +16,7 @@ from tests.devcluster.kube import KubeCluster
 from tests.devcluster.pytest_plugin import namespace
 from tests.devcluster.waiting import until
 from tests.hub.harness import SPAWN_SECONDS, Hub
+from tests.hub.volumes import build_volume
 from tests.prepulling.fleet import POOL, fleet
 
 __all__ = ["namespace"]
@@ -47,21 +48,11 @@ def build_catalog() -> dict[str, Any]:
     }
 
 
-def build_volume(name: str) -> dict[str, Any]:
-    """Build a volume that can be attached in one zone only; like the machines it exists in the API alone."""
+def build_home_volume(name: str) -> dict[str, Any]:
+    """Build a volume that can be attached in one zone only."""
     rule = {"key": ZONE, "operator": "In", "values": ["zone-c"]}
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": name},
-        "spec": {
-            "capacity": {"storage": "1Gi"},
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": CLASS,
-            "hostPath": {"path": f"/var/empty/{name}"},
-            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [rule]}]}},
-        },
-    }
+    affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": [rule]}]}}
+    return build_volume(name, CLASS, nodeAffinity=affinity)
 
 
 @pytest.fixture
@@ -70,7 +61,7 @@ def zones(cluster: KubeCluster) -> Iterator[None]:
     with fleet(cluster, {NEAR: 1, FAR: 1}):
         for name, zone in ((NEAR, "zone-c"), (FAR, "zone-a")):
             cluster.kubectl("label", "node", f"{name}-0", f"{ZONE}={zone}")
-        cluster.apply(build_volume(volume))
+        cluster.apply(build_home_volume(volume))
         yield
         cluster.kubectl("delete", "persistentvolume", volume, "--wait=false")
 

@@ -22,6 +22,7 @@ from tests.devcluster.pytest_plugin import namespace, namespace_name
 from tests.devcluster.waiting import until
 from tests.guide import block_with
 from tests.hub.harness import SPAWN_SECONDS, Hub
+from tests.hub.volumes import build_volume
 
 __all__ = ["namespace"]
 
@@ -44,21 +45,6 @@ def build_catalog(team_namespace: str) -> dict[str, Any]:
         "teams": {"apart": {"groups": ["apart"], "namespace": team_namespace}, "all": {"groups": ["all"]}},
         "defaults": {"storage": {"home": {"class": CLASS, "size": "1Gi"}}},
         "profiles": [{**profile, "resources": resources}],
-    }
-
-
-def build_volume(name: str) -> dict[str, Any]:
-    """Build a volume that exists in the API only, as the machines do."""
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": name},
-        "spec": {
-            "capacity": {"storage": "1Gi"},
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": CLASS,
-            "hostPath": {"path": f"/var/empty/{name}"},
-        },
     }
 
 
@@ -123,7 +109,7 @@ def places(cluster: KubeCluster, namespace: str) -> Iterator[Places]:
     cluster.apply(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": team}},
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": team}},
-        *map(build_volume, volumes),
+        *(build_volume(name, CLASS) for name in volumes),
         build_old_home(namespace),
     )
     yield Places(cluster, namespace, team)

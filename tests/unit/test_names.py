@@ -16,6 +16,7 @@ from hub_ext.names import (
     label_value,
     object_name,
     parse_image,
+    server_of,
 )
 
 HEX = "0123456789abcdef" * 4
@@ -154,3 +155,16 @@ def test_a_short_digest_fits_a_label() -> None:
 def test_any_text_is_a_reference_or_an_error(text: str) -> None:
     with suppress(NameRuleError):
         assert str(parse_image(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("annotations", "server"),
+    [
+        ({"hub.jupyter.org/username": "ada", "hub.jupyter.org/servername": "lab"}, ("ada", "lab")),
+        ({"hub.jupyter.org/username": "a-64a", "gpu-workspaces.jupyter.org/user": "ada"}, ("ada", "")),
+        ({}, ("", "")),
+    ],
+    ids=["KubeSpawner's", "ours first", "none"],
+)
+def test_whose_server_a_pod_is(annotations: dict[str, str], server: tuple[str, str]) -> None:
+    assert server_of(annotations) == server

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from hub_ext.errors import Severity
+from hub_ext.names import HUB_SERVER, HUB_USER
 from hub_ext.render.rights import PREFIX
 from hub_ext.rights import HUB
 
@@ -23,8 +24,6 @@ SAFE: Final = (5, 5, 1)
 """Older ones let people with shared access do more than they were given (GHSA-c4gm-pwx9-9w8j)."""
 SPAWNER: Final = "WorkspaceSpawner"
 _FULL: Final = frozenset({"admin"})
-_USER: Final = "hub.jupyter.org/username"
-_SERVER: Final = "hub.jupyter.org/servername"
 
 
 def version_runs(scene: Scene) -> Iterator[Problem]:
@@ -132,9 +131,9 @@ def _server_of(pod: Object) -> ServerKey | None:
     metadata, phase = pod["metadata"], (pod.get("status") or {}).get("phase")
     labels, notes = metadata.get("labels") or {}, metadata.get("annotations") or {}
     over = metadata.get("deletionTimestamp") or phase in {"Succeeded", "Failed"}
-    if labels.get("component") != "singleuser-server" or _USER not in notes or over:
+    if labels.get("component") != "singleuser-server" or HUB_USER not in notes or over:
         return None
-    return str(notes[_USER]), str(notes.get(_SERVER, ""))
+    return str(notes[HUB_USER]), str(notes.get(HUB_SERVER, ""))
 
 
 CHECKS = (

@@ -14,12 +14,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from hub_ext.errors import Severity
+from hub_ext.names import HUB_SERVER, HUB_USER
 
 from ..problems import Check, Problem
 from ..scene import Object, Scene
 
-_USER: Final = "hub.jupyter.org/username"
-_SERVER: Final = "hub.jupyter.org/servername"
 _SERVER_NAME: Final = re.compile(r"[a-z](?:-?[a-z0-9])*")
 _LONGEST: Final = 30
 _KEPT: Final = frozenset(string.ascii_lowercase + string.digits)
@@ -36,11 +35,11 @@ def is_server_name(name: str) -> bool:
 
 def server_names(scene: Scene) -> Iterator[Problem]:
     for claim in _homes(scene):
-        server = _annotation(claim, _SERVER)
+        server = _annotation(claim, HUB_SERVER)
         if server and not is_server_name(server):
             yield Problem(
                 message=f"JupyterHub 6 makes no server with the name {server!r} of "
-                f"{_annotation(claim, _USER)!r}",
+                f"{_annotation(claim, HUB_USER)!r}",
                 evidence=f"claim {claim['metadata']['name']}",
                 help="It still starts with allow-start; autorename would give it a new, empty home.",
                 path=f"persistentvolumeclaims/{claim['metadata']['name']}",
@@ -64,7 +63,7 @@ def old_claim_names(scene: Scene) -> Iterator[Problem]:
 
 def _is_old(claim: Object) -> bool:
     name = claim["metadata"]["name"]
-    parts = (_annotation(claim, _USER), _annotation(claim, _SERVER))
+    parts = (_annotation(claim, HUB_USER), _annotation(claim, HUB_SERVER))
     return any(escaped(part) != part and escaped(part) in name for part in parts)
 
 
@@ -81,7 +80,11 @@ def one_home_each(scene: Scene) -> Iterator[Problem]:
     """Where a user has two claims for one server, one of them is the home and the other was lost."""
     homes = defaultdict(list)
     for claim in _homes(scene):
-        key = (claim["metadata"].get("namespace", ""), _annotation(claim, _USER), _annotation(claim, _SERVER))
+        key = (
+            claim["metadata"].get("namespace", ""),
+            _annotation(claim, HUB_USER),
+            _annotation(claim, HUB_SERVER),
+        )
         homes[key].append(claim["metadata"]["name"])
     for (_, user, server), names in homes.items():
         if len(names) > 1:
@@ -119,7 +122,7 @@ def _volumes(found: Any) -> list[Mapping[str, Any]]:
 def _homes(scene: Scene) -> Iterator[Object]:
     for namespace in scene.namespaces:
         for claim in scene.objects.inside("PersistentVolumeClaim", namespace):
-            if _annotation(claim, _USER):
+            if _annotation(claim, HUB_USER):
                 yield claim
 
 
